@@ -15,13 +15,11 @@ from syncengine.project.model import Limit
 from syncengine.resource import Key, Recorded, Removal, Row, Source, Status
 from syncengine.state.records import Loss
 
-from .estate import FILE, LIMITS, How, ask, planned, row
-
-COUNTED = ("tags", "activityTypes", "keywords", "metadata", "fields")
+from .estate import FILE, How, ask, planned, row
 
 
-def tags(count: int, **fields: object) -> list[Recorded]:
-    return [row(f"tag/ACME-{n}", **fields) for n in range(count)]
+def tags(count: int, *keywords: str, **fields: object) -> list[Recorded]:
+    return [row(f"tag/ACME-{n}", *keywords, **fields) for n in range(count)]
 
 
 def declared(count: int, fields: str = "") -> str:
@@ -34,58 +32,31 @@ def test_additions_trip_nothing() -> None:
     assert (plan.gate.tripped, plan.gate.reasons, plan.gate.approve) == (False, (), None)
 
 
-def test_the_usual_limits() -> None:
-    assert {name: str(LIMITS[name]) for name in COUNTED} == {
-        "tags": "25%",
-        "activityTypes": "25%",
-        "keywords": "50%",
-        "metadata": "50%",
-        "fields": "50%",
-    }
-
-
-SHARES = {
-    "one of three": (3, 1, False),
-    "a quarter of eight": (8, 2, False),
-    "more than a quarter of eight": (8, 3, True),
-    "one of two": (2, 1, False),
-    "two of three": (3, 2, True),
-    "all of one": (1, 1, True),
-    "all of two": (2, 2, True),
-}
-
-
-@pytest.mark.parametrize(("total", "going", "trips"), SHARES.values(), ids=SHARES)
+@pytest.mark.parametrize(
+    ("total", "going", "trips"),
+    [(3, 1, False), (8, 2, False), (8, 3, True), (2, 1, False), (3, 2, True), (1, 1, True), (2, 2, True)],
+)
 def test_a_share_trips_from_two_on_and_all_of_a_kind_always(total: int, going: int, trips: bool) -> None:
     plan = planned(declared(total - going), tags(total))
-    assert plan.gate.tripped is trips
-    if trips:
-        always = "" if total > 1 else ", but removing all always needs an approval"
-        assert plan.gate.reasons == (
-            f"{going} of {total} {'tag' if total == 1 else 'tags'} forgotten, retired or deleted (limit 25%{always})",
-        )
+    always = "" if total > 1 else ", but removing all always needs an approval"
+    said = f"{going} of {total} {'tag' if total == 1 else 'tags'} forgotten, retired or deleted (limit 25%{always})"
+    assert (plan.gate.tripped, plan.gate.reasons) == (trips, (said,) * trips)
 
 
-COUNTS = {
-    "below": (Limit(count=2), 2, False),
-    "above": (Limit(count=2), 3, True),
-    "none allowed": (Limit(count=0), 1, True),
-}
-
-
-@pytest.mark.parametrize(("limit", "going", "trips"), COUNTS.values(), ids=COUNTS)
-def test_a_limit_may_be_a_count(limit: Limit, going: int, trips: bool) -> None:
-    plan = planned(declared(10 - going), tags(10), limits={"tags": limit})
+@pytest.mark.parametrize(("limit", "going", "trips"), [(2, 2, False), (2, 3, True), (0, 1, True)])
+def test_a_limit_may_be_a_count(limit: int, going: int, trips: bool) -> None:
+    plan = planned(declared(10 - going), tags(10), limits={"tags": Limit(count=limit)})
     assert plan.gate.tripped is trips
 
 
-def test_all_of_a_kind_trips_whatever_the_limit() -> None:
-    allowed = {"100%": Limit(percent=100), "99": Limit(count=99), "99 and 100%": Limit(count=99, percent=100)}
-    for words, limit in allowed.items():
-        gate = planned("{}", tags(3), limits={"tags": limit}).gate
-        always = f"(limit {words}, but removing all always needs an approval)"
-        assert gate.tripped
-        assert gate.reasons == (f"3 of 3 tags forgotten, retired or deleted {always}",)
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [(Limit(percent=100), "100%"), (Limit(count=99), "99"), (Limit(count=99, percent=100), "99 and 100%")],
+)
+def test_all_of_a_kind_trips_whatever_the_limit(limit: Limit, words: str) -> None:
+    gate = planned("{}", tags(3), limits={"tags": limit}).gate
+    always = f"(limit {words}, but removing all always needs an approval)"
+    assert (gate.tripped, gate.reasons) == (True, (f"3 of 3 tags forgotten, retired or deleted {always}",))
 
 
 @pytest.mark.parametrize("policy", Removal)
@@ -100,41 +71,37 @@ def test_cascaded_tags_count() -> None:
     assert [unit.lost for unit in plan.gate.units if unit.asks] == [(("categories", 1), ("tags", 2))]
 
 
-def test_a_category_delete_always_asks() -> None:
-    manifest = "tagCategories:\n" + "".join(f"  - externalId: c{n}\n" for n in range(50))
-    plan = planned(manifest, [row(f"category/c{n}") for n in range(51)])
-    assert plan.gate.reasons == ("1 of 51 categories deleted (limit 0)",)
+def listed(section: str, key: str, count: int, rest: str = "") -> str:
+    return f"{section}:\n" + "".join(f"  - {{{key}: '{n}'{rest}}}\n" for n in range(count))
 
 
-def test_an_opened_tag_always_asks() -> None:
-    plan = planned(
-        declared(1, ", visibility: PUBLIC") + "  - {name: ACME-1, visibility: PRIVATE}", tags(2, visibility="PRIVATE")
-    )
-    assert plan.gate.reasons == ("1 of 2 private tags made public (limit 0)",)
-
-
-def test_activity_types_count() -> None:
-    manifest = "activityTypes: [{code: '0', label: L}, {code: '1', label: L}]"
-    plan = planned(manifest, [row(f"activity-type/{n}", label="L") for n in range(4)])
-    assert plan.gate.reasons == ("2 of 4 activity types deleted (limit 25%)",)
-
-
-LOSSES = {
-    "keywords": ({"keywords": ("a", "b")}, "4 of 4 keywords deleted (limit 50%)"),
-    "metadata": ({"metadata": {"A": "1", "B": "2"}}, "4 of 4 metadata entries deleted or blanked (limit 50%)"),
-    "fields": (
-        {"url": "http://u", "externalId": "x", "managedBy": "me", "description": "d"},
+ASKS: dict[str, tuple[str, list[Recorded], str]] = {
+    "a category": (
+        listed("tagCategories", "externalId", 50),
+        [row(f"category/{n}") for n in range(51)],
+        "1 of 51 categories deleted (limit 0)",
+    ),
+    "an opened tag": (
+        declared(1, ", visibility: PUBLIC") + "  - {name: ACME-1, visibility: PRIVATE}",
+        tags(2, visibility="PRIVATE"),
+        "1 of 2 private tags made public (limit 0)",
+    ),
+    "activity types": (
+        listed("activityTypes", "code", 2, ", label: L"),
+        [row(f"activity-type/{n}", label="L") for n in range(4)],
+        "2 of 4 activity types deleted (limit 25%)",
+    ),
+    "some fields, but no description": (
+        declared(2),
+        tags(2, url="http://u", externalId="x", managedBy="me", description="d"),
         "6 of 8 fields cleared (limit 50%)",
     ),
 }
 
 
-@pytest.mark.parametrize(("what", "reason"), LOSSES.values(), ids=LOSSES)
-def test_parts_of_tags_that_stay_count(what: dict[str, object], reason: str) -> None:
-    keywords = what.pop("keywords", ())
-    assert isinstance(keywords, tuple)
-    recorded = [row(f"tag/ACME-{n}", *keywords, **dict(what)) for n in range(2)]
-    assert planned(declared(2), recorded).gate.reasons == (reason,)
+@pytest.mark.parametrize(("manifest", "recorded", "reason"), ASKS.values(), ids=ASKS)
+def test_what_goes_is_counted_by_its_kind(manifest: str, recorded: list[Recorded], reason: str) -> None:
+    assert planned(manifest, recorded).gate.reasons == (reason,)
 
 
 def test_the_parts_of_what_leaves_are_not_counted_again() -> None:
@@ -142,10 +109,6 @@ def test_the_parts_of_what_leaves_are_not_counted_again() -> None:
     manifest = "tags:\n" + "".join(f"  - name: ACME-{n}\n" for n in range(1, 8))
     plan = planned(manifest, recorded, tag_removal=Removal.RETIRE)
     assert (plan.gate.tripped, plan.summary.keyword_deletes) == (False, 9)
-
-
-def test_a_field_that_the_service_cannot_clear_is_no_loss() -> None:
-    assert not planned(declared(2), tags(2, description="d")).gate.tripped
 
 
 def test_shares_are_of_all_recorded_rows_never_of_the_selection() -> None:
@@ -166,7 +129,7 @@ def test_released_and_deleted_rows_are_not_part_of_the_total(status: Status) -> 
 SWEPT = (
     "first sweep of this state: it deletes everything that this project does not know among the team's activity types"
 )
-TYPES = "activityTypes:\n" + "".join(f"  - {{code: '{n}', label: L}}\n" for n in range(8))
+TYPES = listed("activityTypes", "code", 8, ", label: L")
 
 
 def types(count: int) -> list[Recorded]:
@@ -201,18 +164,14 @@ def closed(plan: Plan, *approvals: str) -> bool:
     return plan.gate.with_approvals(Approval(text, "somebody") for text in approvals).is_closed
 
 
-def test_an_approval_names_count_and_content() -> None:
-    assert BASE.gate.approve is not None
-    count, _, digest = BASE.gate.approve.partition("@")
-    assert (count, len(digest), digest.isalnum()) == ("2", 20, True)
-
-
 def test_an_approval_is_for_just_these_losses() -> None:
+    """It names their number, and a digest of them."""
     approval = str(BASE.gate.approve)
+    count, _, digest = approval.partition("@")
+    assert (count, len(digest), digest.isalnum()) == ("2", 20, True)
     assert not closed(BASE, "1@000000000000", approval)
-    assert closed(BASE)
-    assert closed(BASE, approval[:-1])
-    assert closed(BASE, f"3@{approval.partition('@')[2]}")
+    for other in ((), (approval[:-1],), (f"3@{digest}",)):
+        assert closed(BASE, *other)
 
 
 def test_a_gate_that_is_not_tripped_refuses_nothing() -> None:
@@ -263,26 +222,20 @@ def test_an_approval_does_not_survive(plan: Plan) -> None:
     assert plan.gate.approve != BASE.gate.approve
 
 
-def test_the_same_names_of_another_kind_are_other_losses() -> None:
-    limits = {"keywords": Limit(count=0), "metadata": Limit(count=0)}
-    keyword = planned(declared(1), [row("tag/ACME-0", "x")], limits=limits)
-    entry = planned(declared(1), [row("tag/ACME-0", metadata={"x": "1"})], limits=limits)
-    assert keyword.gate.approve != entry.gate.approve
-
-
-def test_an_approval_does_not_depend_on_lost_values() -> None:
-    """The hash covers names only."""
-    limits = {"metadata": Limit(count=0)}
-    plans = [planned(declared(1), [row("tag/ACME-0", metadata={"x": value})], limits=limits) for value in "12"]
-    assert plans[0].gate.approve == plans[1].gate.approve
-
-
-def test_losses_with_similar_names_have_different_approvals() -> None:
-    limits = {name: Limit(count=0) for name in COUNTED}
-    one = planned(declared(1), [row("tag/ACME-0", "x", "y")], limits=limits)
-    other = planned(declared(1), [row("tag/ACME-0", "x y")], limits=limits)
-    assert one.gate.approve != other.gate.approve
-    assert Key.parse("tag/a/b").name == "a/b"
+def test_an_approval_is_for_names_and_not_for_values() -> None:
+    """Losses with similar names, or of another kind, have other approvals."""
+    limits = {name: Limit(count=0) for name in ("keywords", "metadata")}
+    lost = [
+        {"metadata": {"x": "1"}},
+        {"metadata": {"x": "2"}},
+        {"words": ("x",)},
+        {"words": ("x", "y")},
+        {"words": ("x y",)},
+    ]
+    rows = [row("tag/ACME-0", *each.get("words", ()), metadata=each.get("metadata", {})) for each in lost]
+    one, same, *others = (planned(declared(1), [each], limits=limits).gate.approve for each in rows)
+    assert one == same
+    assert len({one, *others}) == 4
 
 
 # --- what earlier runs took
@@ -335,44 +288,33 @@ def test_earlier_losses_of_a_tag_that_is_removed_now_do_not_count() -> None:
 
 
 def test_recent_losses_are_not_read_when_nothing_is_lost() -> None:
-
-    def asked() -> Mapping[Loss, float]:
-        raise AssertionError("nothing goes")
-
-    asking = How()
-    rows = {row.key: row for row in tags(2)}
-    assert not plan(ask(declared(3)), rows, asking.options, asking.basis, StateRecords(recent=asked)).gate.tripped
+    how, rows = How(), {row.key: row for row in tags(2)}
+    records = StateRecords(recent=lambda: pytest.fail("nothing goes"))
+    assert not plan(ask(declared(3)), rows, how.options, how.basis, records).gate.tripped
 
 
 # --- shares are of what was declared
 
 
-def each_of(count: int, *keywords: str, **fields: object) -> list[Recorded]:
-    return [row(f"tag/ACME-{n}", *keywords, **fields) for n in range(count)]
-
-
+FIELDS, WORDS, ENTRIES = (
+    "8 of 8 fields cleared",
+    "8 of 8 keywords deleted",
+    "8 of 8 metadata entries deleted or blanked",
+)
 EVERYTHING_LOST: dict[str, tuple[list[Recorded], str, str]] = {
-    "the only field of each": (each_of(8, url="http://u"), "", "8 of 8 fields cleared"),
-    "the only field, written out as empty": (each_of(8, url="http://u"), ", url: ''", "8 of 8 fields cleared"),
-    "a list, written out as empty": (
-        each_of(8, assigneeExternalIds=("jd",)),
-        ", assigneeExternalIds: []",
-        "8 of 8 fields cleared",
-    ),
-    "spaces are nothing": (each_of(8, managedBy="me"), ", managedBy: '  '", "8 of 8 fields cleared"),
-    "a description made blank": (each_of(8, description="d"), ", description: ' '", "8 of 8 fields cleared"),
-    "all keywords but the names": (each_of(8, "k"), "", "8 of 8 keywords deleted"),
-    "the names as keywords": (each_of(8), ", excludeTagNameKeyword: true", "8 of 8 keywords deleted"),
-    "all metadata": (each_of(8, metadata={"A": "1"}), "", "8 of 8 metadata entries deleted or blanked"),
-    "all metadata blanked": (
-        each_of(8, metadata={"A": "1"}),
-        ", metadata: {A: ''}",
-        "8 of 8 metadata entries deleted or blanked",
-    ),
+    "the only field of each": (tags(8, url="http://u"), "", FIELDS),
+    "the only field, written out as empty": (tags(8, url="http://u"), ", url: ''", FIELDS),
+    "a list, written out as empty": (tags(8, assigneeExternalIds=("jd",)), ", assigneeExternalIds: []", FIELDS),
+    "spaces are nothing": (tags(8, managedBy="me"), ", managedBy: '  '", FIELDS),
+    "a description made blank": (tags(8, description="d"), ", description: ' '", FIELDS),
+    "all keywords but the names": (tags(8, "k"), "", WORDS),
+    "the names as keywords": (tags(8), ", excludeTagNameKeyword: true", WORDS),
+    "all metadata": (tags(8, metadata={"A": "1"}), "", ENTRIES),
+    "all metadata blanked": (tags(8, metadata={"A": "1"}), ", metadata: {A: ''}", ENTRIES),
     "all that was not blank before": (
-        each_of(8, metadata={"A": "1", "B": "", "C": " "}),
+        tags(8, metadata={"A": "1", "B": "", "C": " "}),
         ", metadata: {A: ' ', B: '', C: ''}",
-        "8 of 8 metadata entries deleted or blanked",
+        ENTRIES,
     ),
 }
 
@@ -386,11 +328,11 @@ def test_losing_all_that_was_declared_asks(rows: list[Recorded], says: str, reas
 OF_OTHER_KINDS = {
     "activity types": (
         [row(f"activity-type/{n}", label="L", description="d", enableIfNew=False) for n in range(8)],
-        "activityTypes:\n" + "".join(f"  - {{code: '{n}', label: L, enableIfNew: false}}\n" for n in range(8)),
+        listed("activityTypes", "code", 8, ", label: L, enableIfNew: false"),
     ),
     "categories": (
         [row(f"category/{n}", label="L", description="d", keywords=()) for n in range(8)],
-        "tagCategories:\n" + "".join(f"  - {{externalId: '{n}', label: L}}\n" for n in range(8)),
+        listed("tagCategories", "externalId", 8, ", label: L"),
     ),
 }
 
@@ -401,12 +343,12 @@ def test_a_label_and_a_false_flag_dilute_nothing(rows: list[Recorded], manifest:
 
 
 def test_a_blank_entry_that_goes_is_no_loss() -> None:
-    plan = planned(declared(8), each_of(8, metadata={"A": ""}))
+    plan = planned(declared(8), tags(8, metadata={"A": ""}))
     assert (plan.gate.tripped, plan.summary.metadata_deletes) == (False, 8)
 
 
 def test_no_delete_keeps_what_would_come_out_blank() -> None:
-    rows = each_of(2, "k", managedBy="me", metadata={"A": "1", "B": ""})
+    rows = tags(2, "k", managedBy="me", metadata={"A": "1", "B": ""})
     plan = planned(declared(2, ", managedBy: ' ', metadata: {A: '', B: ''}"), rows, scope=Scope(no_delete=True))
     assert plan.changes == ()
     assert {note.kind for note in plan.notes} == {"left-out"}

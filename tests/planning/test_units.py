@@ -29,10 +29,8 @@ def held(name: str, file: str, category: str | None = None, data: str | None = N
     return row(f"tag/{name}", source=source, **({"category": category} if category else {}), **more)
 
 
-def wanting(names: Iterable[str], categories: Iterable[str] = ()) -> str:
-    lines = ["tagCategories:", *(f"  - externalId: {name}" for name in categories)] if categories else []
-    names = list(names)
-    return "\n".join([*lines, *(["tags:", *(f"  - name: {name}" for name in names)] if names else [])]) or "{}"
+def wanting(names: Iterable[str]) -> str:
+    return "\n".join(["tags:", *(f"  - name: {name}" for name in names)])
 
 
 def units(gate: Gate) -> dict[str, str]:
@@ -50,8 +48,9 @@ def still_open(gate: Gate, *texts: str) -> list[str]:
 
 # --- what is a unit
 
-MANY = [held(f"M-{n}", FILES[0]) for n in range(20)]
 MATTERS = "data/matters.csv"
+MANY = [held(f"M-{n}", FILES[0]) for n in range(20)]
+ROWS = [held(f"D-{n}", FILES[0], None, MATTERS) for n in range(4)]
 
 
 def test_every_kind_of_unit_is_named() -> None:
@@ -91,29 +90,25 @@ def test_a_removal_is_in_one_unit() -> None:
 
 def test_a_source_that_lost_little_asks_for_nothing_beside_its_category() -> None:
     rows = [row("category/jacobi"), held("D-9", FILES[0], "jacobi", MATTERS)]
-    rows += [*(held(f"D-{n}", FILES[0], None, MATTERS) for n in range(4)), *MANY]
-    gate = planned(wanting([*(f"M-{n}" for n in range(20)), *(f"D-{n}" for n in range(4))]), rows).gate
+    gate = planned(wanting(each.key.name for each in (*MANY, *ROWS)), [*rows, *MANY, *ROWS]).gate
     assert still_open(gate, units(gate)["category/jacobi"]) == []
 
 
-def test_an_approval_is_for_removals_wherever_they_stand() -> None:
-    rows = [held(f"D-{n}", FILES[0], None, MATTERS) for n in range(4)]
-    texts = [
-        planned("{}", rows, **more).gate.units[0].approve for more in ({}, {"team": "Other"}, {"lineage": "other"})
-    ]
+def test_an_approval_is_for_removals_of_one_state_wherever_they_stand() -> None:
+    """A state without a team has approvals of its own."""
+    states = ({}, {"team": "Other"}, {"team": None}, {"lineage": "other"})
+    texts = [planned("{}", ROWS, **more).gate.units[0].approve for more in states]
     elsewhere = [planned("{}", [held(f"D-{n}", file) for n in range(4)]).gate.units[0].approve for file in FILES]
-    assert len({*texts}) == 3
-    assert {*elsewhere} == {texts[0]}
+    assert (all(texts), len({*texts}), {*elsewhere}) == (True, 4, {texts[0]})
 
 
 def test_an_approval_holds_when_another_merge_moves_a_part_elsewhere() -> None:
     """Two of four approved removals of a source are later written under `removed:`."""
-    rows = [held(f"D-{n}", FILES[0], None, MATTERS) for n in range(4)]
-    (reviewed,) = units(planned("{}", rows).gate).values()
-    gate = planned("removed: [{tag: D-0, as: forget}, {tag: D-1, as: forget}]", rows).gate
+    (reviewed,) = units(planned("{}", ROWS).gate).values()
+    gate = planned("removed: [{tag: D-0, as: forget}, {tag: D-1, as: forget}]", ROWS).gate
     assert {unit.name: unit.count for unit in gate.units} == {MATTERS: 2, "removed": 2}
     assert still_open(gate, reviewed) == []
-    draft = replace(planned("{}", rows), gate=with_approvals(gate, reviewed))
+    draft = replace(planned("{}", ROWS), gate=with_approvals(gate, reviewed))
     assert {loss.key.name for loss in approved_of(draft).uses[reviewed]} == {f"D-{n}" for n in range(4)}
 
 
@@ -131,38 +126,37 @@ def test_an_approval_of_removals_opens_nothing_and_deletes_no_category() -> None
     assert still_open(planned("{}", rows, **how).gate, reviewed) == ["category/jacobi"]
 
 
-def again_planned(manifest: str, rows: list[Recorded], *records: ApprovalRecord) -> Plan:
-    how = How()
-    known = records_of(records)
-    return plan(
-        ask(manifest), {each.key: each for each in rows}, how.options, how.basis, StateRecords(approvals=lambda: known)
-    )
+def again_planned(manifest: str, rows: list[Recorded], *records: ApprovalRecord, **more: Any) -> Gate:
+    """Return the gate of a plan after runs that used these approvals."""
+    how, known = How(**more), StateRecords(approvals=lambda: records_of(records))
+    return plan(ask(manifest), {each.key: each for each in rows}, how.options, how.basis, known).gate
 
 
 def test_an_approval_under_way_covers_no_stronger_action() -> None:
-    forgotten = planned("{}", MANY[:4])
-    losses = tuple(loss for unit in forgotten.gate.units for loss in unit.losses)
+    losses = tuple(loss for unit in planned("{}", MANY[:4]).gate.units for loss in unit.losses)
     record = ApprovalRecord("4@ab", "r", None, 1.0, losses, losses)
-    assert not again_planned("{}", MANY[:4], record).gate.is_closed
-    rows = {each.key: each for each in MANY[:4]}
-    retires = How(tag_removal=Removal.RETIRE)
-    assert plan(
-        ask("{}"), rows, retires.options, retires.basis, StateRecords(approvals=lambda: records_of([record]))
-    ).gate.is_closed
+    assert not again_planned("{}", MANY[:4], record).is_closed
+    assert again_planned("{}", MANY[:4], record, tag_removal=Removal.RETIRE).is_closed
 
 
 def test_an_approval_that_has_settled_in_part_covers_the_rest_and_nothing_new() -> None:
     """A removal that settled and is wanted again needs another approval."""
-    reviewed = planned("{}", MANY[:4]).gate
-    (unit,) = reviewed.units
+    (unit,) = planned("{}", MANY[:4]).gate.units
     record = ApprovalRecord(unit.approve, "r", None, 1.0, unit.losses, unit.losses[1:])
-    rest = again_planned("{}", MANY[1:4], record).gate
+    rest = again_planned("{}", MANY[1:4], record)
     assert ([each.count for each in rest.begun], rest.is_closed) == ([3], False)
-    again = again_planned("{}", MANY[:4], record).gate
+    again = again_planned("{}", MANY[:4], record)
     assert ([each.count for each in again.units], [each.count for each in again.begun]) == ([1], [3])
-    once = again_planned("{}", MANY[:4], record._replace(remaining=(), used=2.0)).gate
+    once = again_planned("{}", MANY[:4], record._replace(remaining=(), used=2.0))
     assert [each.approve == unit.approve for each in once.units] == [False]
     assert still_open(once, unit.approve) == [FILES[0]]
+
+
+def test_tags_of_a_category_whose_delete_was_begun_have_a_reason() -> None:
+    rows = [row("category/c"), held("T-1", FILES[0], "c")]
+    begun = Loss("categories", Key(Kind.CATEGORY, "c"), "delete")
+    gate = again_planned("{}", rows, ApprovalRecord("1@ab", "r", None, 1.0, (begun,), (begun,)))
+    assert gate.reasons == ("tags deleted with category/c, whose deletion has already begun: 1",)
 
 
 def test_the_gate_names_an_approval_only_once_nothing_is_open() -> None:
@@ -180,12 +174,6 @@ def test_the_gate_names_an_approval_only_once_nothing_is_open() -> None:
     assert with_approvals(harmless, *units(harmless).values()).approved is None
 
 
-def test_a_state_without_a_team_has_approvals_of_its_own() -> None:
-    texts = [planned("{}", MANY[:4], team=team).gate.approve for team in (None, "Patents EU")]
-    assert all(texts)
-    assert texts[0] != texts[1]
-
-
 # --- properties
 
 
@@ -198,27 +186,20 @@ def estates(draw: Any) -> tuple[list[Recorded], set[str], set[str]]:
         for n in range(draw(st.integers(1, 24)))
     ]
     going = set(draw(st.lists(st.sampled_from([tag.key.name for tag in tags]), unique=True)))
-    going |= {tag.key.name for tag in tags if tag.body.fields.get("category") in going_categories}
+    going |= {tag.key.name for tag in tags if category_of(tag) in going_categories}
     return [*(row(f"category/{name}") for name in CATEGORIES), *tags], going, going_categories
 
 
 def plan_without(rows: list[Recorded], going: set[str], categories: set[str]) -> Plan:
-    names = [each for each in rows if each.key.kind == "tag" and each.key.name not in going]
-    lines = [f"  - {{name: {e.key.name}{_category(e)}}}" for e in names]
-    kept = [name for name in CATEGORIES if name not in categories]
-    text = "tagCategories:\n" + "".join(f"  - externalId: {name}\n" for name in kept) if kept else ""
-    return planned(text + ("tags:\n" + "\n".join(lines) if lines else "") or "{}", rows)
+    kept = "".join(f"  - externalId: {name}\n" for name in CATEGORIES if name not in categories)
+    staying = [each for each in rows if each.key.kind is Kind.TAG and each.key.name not in going]
+    tags = "".join(f"  - {{name: {each.key.name}, category: '{category_of(each) or ''}'}}\n" for each in staying)
+    parts = (("tagCategories", kept), ("tags", tags))
+    return planned("".join(f"{section}:\n{text}" for section, text in parts if text) or "{}", rows)
 
 
-def _category(tag: Recorded) -> str:
-    category = tag.body.fields.get("category")
-    return f", category: {category}" if category else ""
-
-
-def _unit_of(tag: Recorded, categories: set[str]) -> str:
-    category = tag.body.fields.get("category")
-    assert tag.source is not None
-    return f"category/{category}" if category in categories else tag.source.file
+def category_of(tag: Recorded) -> Any:
+    return tag.body.fields.get("category")
 
 
 @settings(max_examples=tried(EXAMPLES), deadline=None, suppress_health_check=list(HealthCheck))
@@ -229,7 +210,10 @@ def test_an_approval_holds_beside_removals_that_were_merged_beside_it(estate: An
     of_unit: dict[str, set[str]] = {}
     for each in rows:
         if each.key.kind == "tag" and each.key.name in going:
-            of_unit.setdefault(_unit_of(each, categories), set()).add(each.key.name)
+            assert each.source is not None
+            category = category_of(each)
+            unit = f"category/{category}" if category in categories else each.source.file
+            of_unit.setdefault(unit, set()).add(each.key.name)
     of_unit |= {f"category/{name}": of_unit.get(f"category/{name}", set()) for name in categories}
     if not of_unit:
         return
@@ -239,10 +223,3 @@ def test_an_approval_holds_beside_removals_that_were_merged_beside_it(estate: An
     merged = plan_without(rows, going, categories).gate
     assert units(reviewed)[mine] == units(merged)[mine]
     assert mine not in still_open(merged, units(reviewed)[mine])
-
-
-def test_tags_of_a_category_whose_delete_was_begun_have_a_reason() -> None:
-    rows = [row("category/c"), held("T-1", FILES[0], "c")]
-    begun = Loss("categories", Key(Kind.CATEGORY, "c"), "delete")
-    gate = again_planned("{}", rows, ApprovalRecord("1@ab", "r", None, 1.0, (begun,), (begun,))).gate
-    assert gate.reasons == ("tags deleted with category/c, whose deletion has already begun: 1",)
