@@ -63,17 +63,14 @@ def test_an_entry_holds_until_its_date(until: float | None, is_aside: bool) -> N
     assert found(plan) == (is_aside, [QUARANTINED if is_aside else ENDED])
 
 
-def test_an_entry_ends_when_other_content_is_asked_for() -> None:
-    refused = asked("tags: [{name: BAD, description: other}]", BAD)
-    assert found(planned(DECLARED, ROWS, quarantine=quarantine(BAD, refused, None))) == (False, [ENDED])
-
-
-def test_an_entry_ends_when_other_content_was_refused_since() -> None:
+def test_an_entry_ends_when_other_content_is_asked_for_or_was_refused_since() -> None:
     """Nobody has set the new content aside, even though it is what is asked for."""
+    refused = asked("tags: [{name: BAD, description: other}]", BAD)
     held = quarantine(BAD, asked(DECLARED, BAD), None)
     before = QuarantineRecord(key=BAD, reason="ticket", until=None, at=NOW, content="earlier")
-    plan = planned(DECLARED, ROWS, quarantine=Quarantine(NOW, records=(before,), refusals=held.refusals))
-    assert found(plan) == (False, [ENDED])
+    since = Quarantine(NOW, records=(before,), refusals=held.refusals)
+    for ended in (quarantine(BAD, refused, None), since):
+        assert found(planned(DECLARED, ROWS, quarantine=ended)) == (False, [ENDED])
 
 
 def test_an_entry_waits_for_the_outcome_of_a_later_call() -> None:
@@ -108,25 +105,22 @@ def test_an_entry_of_the_project_file_whose_date_has_passed_is_unused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("until", "is_aside"),
-    [(None, False), (NOW + 30 * DAY, True), (NOW + 31 * DAY, True), (NOW + 32 * DAY, False), (NOW + 30.5 * DAY, False)],
+    ("until", "now", "is_aside"),
+    [
+        (None, 0, False),
+        (30, 0, True),
+        (31, 0, True),
+        (32, 0, False),
+        (30.5, 0, False),
+        (40, 20, False),  # the 30 days began when it was set aside
+        (20, -20, False),  # a clock that was set back gives no more
+    ],
 )
-def test_a_removal_waits_for_30_days_at_most(until: float | None, is_aside: bool) -> None:
-    """A date ends with its last day; an instant counts by the second."""
-    plan = planned("tags: []", ROWS, quarantine=quarantine(BAD, REMOVAL + "forget", until))
-    assert found(plan)[0] is is_aside
-
-
-def test_the_30_days_of_a_removal_begin_when_it_is_set_aside() -> None:
-    held = quarantine(BAD, REMOVAL + "forget", NOW + 40 * DAY)
-    later = Quarantine(NOW + 20 * DAY, records=held.records, refusals=held.refusals)
-    assert not planned("tags: []", ROWS, quarantine=later).set_aside
-
-
-def test_a_clock_that_was_set_back_gives_a_removal_no_more_than_30_days() -> None:
-    held = quarantine(BAD, REMOVAL + "forget", NOW + 20 * DAY)
-    before = Quarantine(NOW - 20 * DAY, records=held.records, refusals=held.refusals)
-    assert not planned("tags: []", ROWS, quarantine=before).set_aside
+def test_a_removal_waits_for_30_days_at_most(until: float | None, now: float, is_aside: bool) -> None:
+    """In days. A date ends with its last day; an instant counts by the second."""
+    held = quarantine(BAD, REMOVAL + "forget", None if until is None else NOW + until * DAY)
+    later = Quarantine(NOW + now * DAY, records=held.records, refusals=held.refusals)
+    assert (BAD in planned("tags: []", ROWS, quarantine=later).set_aside) is is_aside
 
 
 @pytest.mark.parametrize(
@@ -163,32 +157,26 @@ def waiting(plan: Plan) -> set[str]:
     return set(map(str, plan.set_aside))
 
 
+GONE = row("tag/IN", category="acme", status=Status.DELETED)
+ACME, OTHERS = "category/acme", MEMBERS[1:]
+
+
 @pytest.mark.parametrize(
     ("manifest", "rows", "address", "waits"),
     [
-        (CATEGORY + TAGS, MEMBERS, "category/acme", {"category/acme", "tag/IN"}),
+        (CATEGORY + TAGS, MEMBERS, ACME, {ACME, "tag/IN"}),
         (CATEGORY + TAGS, MEMBERS, "tag/IN", {"tag/IN"}),
         # A category that would be deleted waits with those of its members that would go with it.
-        ("tags: []", MEMBERS, "category/acme", {"category/acme", "tag/IN", "tag/BY-ID"}),
-        ("tags: [{name: IN}]", MEMBERS, "category/acme", {"category/acme", "tag/BY-ID"}),
-        ("tags: [{name: IN}]", MEMBERS, "tag/IN", {"tag/IN", "category/acme", "tag/BY-ID"}),
-        ("tags: [{name: BY-ID}]", MEMBERS, "tag/BY-ID", {"tag/BY-ID", "category/acme", "tag/IN"}),
+        ("tags: []", MEMBERS, ACME, {ACME, "tag/IN", "tag/BY-ID"}),
+        ("tags: [{name: IN}]", MEMBERS, ACME, {ACME, "tag/BY-ID"}),
+        ("tags: [{name: IN}]", MEMBERS, "tag/IN", {"tag/IN", ACME, "tag/BY-ID"}),
+        ("tags: [{name: BY-ID}]", MEMBERS, "tag/BY-ID", {"tag/BY-ID", ACME, "tag/IN"}),
         # One that stays for a reason of its own needs nobody to wait.
-        ("tags: [{name: IN}]", (row("category/acme", protect=True), *MEMBERS[1:]), "tag/IN", {"tag/IN"}),
-        ("tags: [{name: IN}]", (row("category/acme", status=Status.RELEASED), *MEMBERS[1:]), "tag/IN", {"tag/IN"}),
+        ("tags: [{name: IN}]", (row(ACME, protect=True), *OTHERS), "tag/IN", {"tag/IN"}),
+        ("tags: [{name: IN}]", (row(ACME, status=Status.RELEASED), *OTHERS), "tag/IN", {"tag/IN"}),
         # Nor is a former name, or a tag that is gone, a member that would go with the category.
-        (
-            "tags: [{name: NEW, previously: [IN]}]",
-            MEMBERS,
-            "category/acme",
-            {"category/acme", "tag/BY-ID"},
-        ),
-        (
-            "tags: []",
-            (MEMBERS[0], row("tag/IN", category="acme", status=Status.DELETED)),
-            "category/acme",
-            {"category/acme"},
-        ),
+        ("tags: [{name: NEW, previously: [IN]}]", MEMBERS, ACME, {ACME, "tag/BY-ID"}),
+        ("tags: []", (MEMBERS[0], GONE), ACME, {ACME}),
         (RENAMED + "tags: [{name: IN, category: new}]", MEMBERS[:2], "tag/IN", {"tag/IN"}),
         # Both names of a rename wait.
         ("tags: [{name: NEW, previously: [OUT]}]", MEMBERS[3:], "tag/NEW", {"tag/NEW", "tag/OUT"}),
@@ -201,6 +189,7 @@ def test_what_depends_on_it_waits_with_it(
     plan = with_aside(manifest, rows, address, removal="retire" if "OUT" in address else "delete")
     assert waiting(plan) == waits
     assert not waits & actions(plan).keys()
+    assert ((ACME, "left-out") in notes(plan)) is (ACME in waits - {address})
 
 
 def test_two_names_of_one_category_wait_together() -> None:
@@ -217,12 +206,6 @@ def test_the_warning_says_what_waits_with_it() -> None:
     plan = with_aside(CATEGORY + TAGS, MEMBERS, "category/acme")
     (said,) = (each for each in plan.diagnostics if each.code == QUARANTINED)
     assert said.message.endswith('"no"; tag/IN waits with it')
-
-
-def test_a_category_in_quarantine_is_said_to_keep_another_that_waits() -> None:
-    plan = with_aside("tags: [{name: IN}]", MEMBERS, "tag/IN")
-    assert ("category/acme", "left-out") in notes(plan)
-    assert "category/acme" not in actions(plan)
 
 
 @pytest.mark.parametrize(
@@ -242,29 +225,26 @@ TYPES = (row("activity-type/A1", label="L"), row("activity-type/A9", label="L"))
 KEEPS = "activityTypes: [{code: A1, label: L, description: new}]\n"
 
 
+BAD_TAG = KEEPS + "tags: [{name: BAD}]"
+
+
+def holding(code: str | None, **more: Any) -> Recorded:
+    return row("tag/BAD", **more, **({"defaultActivityTypeCode": code} if code else {}))
+
+
 @pytest.mark.parametrize(
     ("manifest", "rows", "address", "sweeps"),
     [
         (KEEPS, TYPES, "activity-type/A1", False),
         (KEEPS, TYPES, "activity-type/A9", False),
-        (KEEPS + "tags: [{name: BAD}]", (*TYPES, ROWS[0]), "tag/BAD", True),
+        (BAD_TAG, (*TYPES, ROWS[0]), "tag/BAD", True),
         # A tag that asks for a code to delete, holds it, or may hold it.
-        (KEEPS + "tags: [{name: BAD}]", (*TYPES, row("tag/BAD", defaultActivityTypeCode="A9")), "tag/BAD", False),
-        (KEEPS + "tags: [{name: BAD}]", (*TYPES, row("tag/BAD", defaultActivityTypeCode="A1")), "tag/BAD", True),
-        (
-            KEEPS + "tags: [{name: BAD}]",
-            (*TYPES, row("tag/BAD", defaultActivityTypeCode="A1", doubtful=True)),
-            "tag/BAD",
-            False,
-        ),
-        (KEEPS + "tags: [{name: BAD}]", (*TYPES, row("tag/BAD", doubtful=True)), "tag/BAD", True),
         (KEEPS + "tags: [{name: BAD, defaultActivityTypeCode: A9}]", (*TYPES, ROWS[0]), "tag/BAD", False),
-        (
-            KEEPS + "tags: [{name: BAD}]",
-            (*TYPES, row("tag/BAD", defaultActivityTypeCode="A9", status=Status.DELETED)),
-            "tag/BAD",
-            True,
-        ),
+        (BAD_TAG, (*TYPES, holding("A9")), "tag/BAD", False),
+        (BAD_TAG, (*TYPES, holding("A1", doubtful=True)), "tag/BAD", False),
+        (BAD_TAG, (*TYPES, holding("A1")), "tag/BAD", True),
+        (BAD_TAG, (*TYPES, holding(None, doubtful=True)), "tag/BAD", True),
+        (BAD_TAG, (*TYPES, holding("A9", status=Status.DELETED)), "tag/BAD", True),
     ],
 )
 def test_no_activity_type_is_deleted_that_what_waits_may_need(
@@ -279,16 +259,11 @@ def test_no_activity_type_is_deleted_that_what_waits_may_need(
     assert warning.message.endswith("no activity type is deleted meanwhile") is not sweeps
 
 
-def test_a_sweep_by_hand_is_left_out_with_a_warning() -> None:
+def test_a_sweep_by_hand_is_left_out_with_a_warning_unless_it_takes_no_code_from_what_waits() -> None:
+    """A tag in doubt that waits cannot lose its code where no type is to be deleted."""
     plan = with_aside(KEEPS, TYPES[:1], "activity-type/A1", sweep=True)
     assert (plan.sweep, SWEEP_LEFT_OUT in [each.code for each in plan.diagnostics]) == (None, True)
-
-
-def test_a_sweep_by_hand_goes_on_where_no_type_is_to_be_deleted() -> None:
-    """A tag in doubt that waits cannot lose its code then."""
-    rows = (TYPES[0], row("tag/BAD", defaultActivityTypeCode="A1", doubtful=True))
-    plan = with_aside(KEEPS + "tags: [{name: BAD}]", rows, "tag/BAD", sweep=True)
-    assert plan.sweep is not None
+    assert with_aside(BAD_TAG, (TYPES[0], holding("A1", doubtful=True)), "tag/BAD", sweep=True).sweep is not None
 
 
 def test_a_quarantine_is_no_selection() -> None:
