@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncengine.engine import Application
+from syncengine.errors import Problems
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import make_plan
-from syncengine.plan.request import PlanRequest, Runtime
+from syncengine.plan.request import PlanRequest, Runtime, Scope
 from syncengine.plan.saved import load, save
 from syncengine.project.files import OWN_FOLDER
 from syncengine.render.documents import SHOWN
@@ -26,11 +27,13 @@ from syncengine.sandbox.app import running_sandbox
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests.applying.bench import Bench, Sandbox
+from tests.manifest.loading import write
+from tests.manifest.test_lints import SUSPICIOUS
 from tests.support import loopback
 from tests.support.profiles import tried
 
 from .editing import Estate, edit, first
-from .twice import Twice, planned
+from .twice import Planned, Twice, planned
 
 
 @pytest.fixture(scope="module")
@@ -125,39 +128,97 @@ def test_any_edit_gives_the_plan_that_is_made_without_a_cache(sandbox: Sandbox, 
 
 
 def test_an_estate_without_changes_has_an_empty_plan_that_counts_everything(bench: Bench) -> None:
-    planned = same(settle(bench, beginning()))
+    """The cache is in the project's folder and may be deleted."""
+    twice = settle(bench, beginning())
+    planned = same(twice)
     assert (planned.changes, planned.records, planned.summary.unchanged) == ((), (), 8)
+    assert (twice.cache.parent.name, twice.cache.exists()) == (OWN_FOLDER, True)
+    twice.cache.unlink()
+    assert same(twice).changes == ()
+
+
+def shared_word() -> Estate:
+    """Two files of tags that share a keyword, which is warned of."""
+    estate = beginning()
+    estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
+    return estate
 
 
 def test_the_order_of_files_decides_which_of_two_alike_is_warned_of(bench: Bench) -> None:
-    estate = beginning()
-    estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
     bench.settings("manifests: [manifests/1.yaml, manifests/2.yaml, manifests/3.yaml, manifests/zz]")
-    twice = settle(bench, estate)
+    twice = settle(bench, shared_word())
     bench.settings("manifests: [manifests/2.yaml, manifests/1.yaml, manifests/3.yaml, manifests/zz]")
     assert [d.file for d in same(twice).diagnostics] == ["manifests/1.yaml"]
 
 
-def test_changed_defaults_of_the_project_change_every_tag(bench: Bench) -> None:
+def test_what_the_project_file_and_the_command_line_ask_for_counts_at_once(bench: Bench) -> None:
     twice = settle(bench, beginning())
+    assert len(same(twice, reassert=True).changes) == 8
+    assert same(twice, sweep=True).sweep
     bench.settings("defaults: {tags: {path: /all}}")
     assert len(same(twice).changes) == 5
 
 
-@pytest.mark.parametrize("level", ["off", "error"])
-def test_a_changed_level_of_a_warning_counts_at_once(bench: Bench, level: str) -> None:
-    estate = beginning()
-    estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
-    twice = settle(bench, estate)
-    bench.settings(f"policy: {{diagnostics: {{same-keyword: {level}}}}}")
-    planned = twice.same()
-    assert planned.diagnostics == () if isinstance(planned, Plan) else level == "error"
+# --- the levels of warnings
 
 
-@pytest.mark.parametrize("request_", [{"reassert": True}, {"sweep": True}])
-def test_reassert_and_sweep_are_planned_without_the_cached_answer(bench: Bench, request_: dict[str, bool]) -> None:
-    planned = same(settle(bench, beginning()), **request_)
-    assert planned.changes or planned.sweep
+def codes(planned: Planned) -> list[tuple[str, str]]:
+    """Return the code and severity of each diagnostic."""
+    return [(d.code, d.severity.value) for d in (planned.diagnostics if isinstance(planned, Plan) else planned)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", SUSPICIOUS)
+def test_a_warning_of_manifests_has_its_level_in_each_plan(bench: Bench, code: str) -> None:
+    """Also after a change of another tag, and after a change of the level."""
+    manifests = {
+        "a.yaml": SUSPICIOUS[code][0],
+        "b.yaml": "# generate\ntags: [{name: Omega One, visibility: PUBLIC%s}]\n",
+    }
+    """The word `generate` makes the planner use the cache."""
+    twice = Twice(bench.project)
+    for level, expected in (("warning", [(code, "warning")]), ("off", []), ("warning", [(code, "warning")])):
+        bench.settings("policy:", "  tagRemoval: retire", f"  diagnostics: {{{code}: {level}}}")
+        write(bench.folder, {f"manifests/{name}": text.replace("%s", "") for name, text in manifests.items()})
+        assert bench.apply().exit_code == 0
+        assert codes(twice.same()) == expected
+        write(bench.folder, {"manifests/b.yaml": manifests["b.yaml"].replace("%s", ", description: changed")})
+        changed = same(twice)
+        assert (codes(changed), len(changed.changes)) == (expected, 1)
+    bench.settings("policy:", f"  diagnostics: {{{code}: error}}")
+    assert codes(twice.same()) == [(code, "error")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["off", "warning", "error"])
+def test_a_warning_of_planning_has_its_level(bench: Bench, level: str) -> None:
+    """Of a likely rename, a line that removes nothing, an empty selection, and a comma that cuts a text."""
+    settings = f"{{rename-suspected: {level}, nothing-selected: {level}, comma-in-text: {level}, removed-unknown: %s}}"
+    bench.settings("policy:", "  tagRemoval: retire", f"  diagnostics: {settings % 'off'}")
+    tags = "tags: [{name: Omega, visibility: PUBLIC}, {name: %s, externalId: '1', visibility: PUBLIC}]\n"
+    write(bench.folder, {"manifests/a.yaml": "# generate\nremoved: [{tag: Omgea, as: retire}]\n"})
+    write(bench.folder, {"manifests/b.yaml": tags % "Alpha"})
+    assert bench.apply().exit_code == 0
+    bench.settings("policy:", "  tagRemoval: retire", f"  diagnostics: {settings % level}")
+    write(bench.folder, {"manifests/b.yaml": tags % "Beta"})
+    twice, expected = Twice(bench.project), [level] * (level != "off")
+    found = [(code, each) for each in expected for code in ("removed-unknown", "rename-suspected")]
+    assert sorted(codes(twice.same())) == found
+    found = [(code, each) for each in expected for code in ("nothing-selected", "removed-unknown")]
+    assert sorted(codes(twice.same(scope=Scope(paths=("nowhere",))))) == found
+    write(bench.folder, {"manifests/b.yaml": "tags:\n  - name: Omega\n    metadata: {Client: Smith, Jones & Co}\n"})
+    found = [("comma-in-text", each) for each in expected]
+    assert sorted(codes(twice.same())) == [*found, ("null-value", "error")]
+
+
+@pytest.mark.parametrize("level", ["off", "warning", "error"])
+def test_an_insecure_url_is_reported_at_its_level(bench: Bench, level: str) -> None:
+    bench.settings(f"policy: {{diagnostics: {{insecure-url: {level}}}}}", url="http://service.example.com")
+    try:
+        found = bench.project().warnings
+    except Problems as problems:
+        found = problems.found
+    assert codes(tuple(found)) == [("insecure-url", level)] * (level != "off")
 
 
 # --- what is settled, and when
@@ -166,9 +227,8 @@ def test_reassert_and_sweep_are_planned_without_the_cached_answer(bench: Bench, 
 def settled_plan(bench: Bench, estate: Estate) -> Plan:
     """A plan that `plan --out` saved, as `apply` reads it."""
     estate.write(bench.folder / "manifests")
-    project, path = bench.project(), bench.folder / "saved.plan"
-    save(make_plan(project, PlanRequest("plan"), Runtime(bench.environ)), SHOWN, path)
-    return load(path, SHOWN)
+    save(make_plan(bench.project(), PlanRequest("plan"), Runtime(bench.environ)), SHOWN, bench.folder / "saved.plan")
+    return load(bench.folder / "saved.plan", SHOWN)
 
 
 def is_settled(bench: Bench, twice: Twice) -> bool:
@@ -180,11 +240,9 @@ def is_settled(bench: Bench, twice: Twice) -> bool:
 
 
 def apply_saved(bench: Bench, saved: Plan) -> int:
-    project = bench.project()
+    project, runtime = bench.project(), Runtime(bench.environ)
     request = PlanRequest("apply", approvals=(saved.gate.approve,) if saved.gate.approve else ())
-    runtime = Runtime(bench.environ)
-    done = Application(project, request, runtime, lambda: nullcontext(project.base_url())).execute(saved)
-    return int(done.exit_code)
+    return int(Application(project, request, runtime, lambda: nullcontext(project.base_url())).execute(saved).exit_code)
 
 
 def test_after_a_saved_plan_the_second_plan_is_answered_from_the_cache(bench: Bench) -> None:
@@ -251,9 +309,7 @@ def test_another_state_is_planned_as_it_is(bench: Bench, is_restored: bool) -> N
 
 def test_manifests_that_became_invalid_begin_no_run(bench: Bench) -> None:
     """Manifests that are valid at one level and not at another are refused before the state is opened."""
-    estate = beginning()
-    estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
-    settle(bench, estate)
+    settle(bench, shared_word())
     bench.settings("policy: {diagnostics: {same-keyword: error}}")
     state = Path(bench.project().state)
     state.unlink()
@@ -262,45 +318,30 @@ def test_manifests_that_became_invalid_begin_no_run(bench: Bench) -> None:
     assert (done.exit_code != 0, state.exists()) == (True, False)
 
 
-def test_the_cache_is_in_the_projects_folder_and_may_be_deleted(bench: Bench) -> None:
-    twice = settle(bench, beginning())
-    assert (twice.cache.parent.name, twice.cache.exists()) == (OWN_FOLDER, True)
-    twice.cache.unlink()
-    assert same(twice).changes == ()
-
-
 # --- a cache that is not what it was
 
 
-def cut(cache: Path) -> None:
-    cache.write_bytes(cache.read_bytes()[:9000])
+def changed(*statements: str) -> Callable[[Path], None]:
+    def damage(cache: Path) -> None:
+        with closing(sqlite3.connect(cache)) as connection:
+            connection.executescript(";".join(statements))
+
+    return damage
 
 
-def foreign(cache: Path) -> None:
-    cache.write_bytes(b"something else " * 1000)
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "cut short": lambda cache: cache.write_bytes(cache.read_bytes()[:9000]),
+    "something else": lambda cache: cache.write_bytes(b"something else " * 1000),
+    "without entries": changed("DELETE FROM entry"),
+    "with readings mixed up": changed("UPDATE entry SET reading = substr(reading, 2)"),
+    "of another version": changed(
+        "UPDATE basis SET name = 'x' || name, digest = 'x' || digest", "UPDATE entry SET digest = 'x' || digest"
+    ),
+}
 
 
-def without_entries(cache: Path) -> None:
-    changed(cache, "DELETE FROM entry")
-
-
-def with_readings_mixed_up(cache: Path) -> None:
-    changed(cache, "UPDATE entry SET reading = substr(reading, 2)")
-
-
-def of_another_version(cache: Path) -> None:
-    changed(cache, "UPDATE basis SET name = 'x' || name, digest = 'x' || digest")
-    changed(cache, "UPDATE entry SET digest = 'x' || digest")
-
-
-def changed(cache: Path, sql: str) -> None:
-    with closing(sqlite3.connect(cache)) as connection:
-        connection.execute(sql)
-        connection.commit()
-
-
-@pytest.mark.parametrize("damage", [cut, foreign, without_entries, with_readings_mixed_up, of_another_version])
-def test_a_damaged_cache_makes_no_other_plan(bench: Bench, damage: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_cache_makes_no_other_plan(bench: Bench, damage: Callable[[Path], object]) -> None:
     twice = settle(bench, beginning())
     estate = with_path()
     estate.files["2.yaml"]["tags"].append({"name": "T-9", "keywords": ["BOLT"]})
