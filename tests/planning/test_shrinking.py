@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 
 import pytest
 
-from tests.cli.program import Ended, Project
+from tests.cli.program import Project
 from tests.manifest.loading import write
 
 pytestmark = pytest.mark.slow
@@ -24,22 +25,19 @@ def rows(project: Project, **counts: int) -> None:
     """Write this number of rows of each kind to a database and to a CSV file."""
     found = [(f"{kind}-{n}", kind) for kind, count in counts.items() for n in range(count)]
     (project.folder / "r.csv").write_text("n,kind\n" + "".join(f"{n},{kind}\n" for n, kind in found))
-    connection = sqlite3.connect(project.folder / "pms.db")
-    with connection:
-        connection.execute("DROP TABLE IF EXISTS m")
-        connection.execute("CREATE TABLE m (n TEXT, kind TEXT)")
+    with closing(sqlite3.connect(project.folder / "pms.db")) as connection, connection:
+        connection.executescript("DROP TABLE IF EXISTS m; CREATE TABLE m (n TEXT, kind TEXT)")
         connection.executemany("INSERT INTO m VALUES (?, ?)", found)
-    connection.close()
 
 
-def blocks(project: Project, block: str, kinds: Sequence[str], above: str = "") -> None:
-    text = above + "generate:\n" + "".join(block % kind for kind in kinds)
-    write(project.folder, {"manifests/m.yaml": text, "manifests/hand.yaml": HAND})
+def blocks(project: Project, block: str, kinds: Sequence[str]) -> None:
+    write(project.folder, {"manifests/m.yaml": "generate:\n" + "".join(block % kind for kind in kinds)})
 
 
 @pytest.fixture
 def sources(project: Project) -> Project:
     project.settings("sources: {pms: {sql: pms.db}}")
+    write(project.folder, {"manifests/hand.yaml": HAND})
     return project
 
 
@@ -50,42 +48,26 @@ def applied(project: Project) -> None:
 
 def reasons(project: Project) -> list[str]:
     """Return the gate's reasons, from a plan that uses the cache if it can."""
-    done: Ended = project.run("plan", "--format", "json")
+    done = project.run("plan", "--format", "json")
     assert done.code == 0, (done.out, done.err)
-    found: list[str] = done.document["gate"]["reasons"]
-    return found
+    return list(done.document["gate"]["reasons"])
 
 
-def test_a_query_that_never_had_rows_is_no_error_beside_one_that_has(sources: Project) -> None:
-    rows(sources, A=10)
-    blocks(sources, QUERY, "AB")
-    applied(sources)
-    assert reasons(sources) == []
-    rows(sources, A=9)
-    assert reasons(sources) == []
-    applied(sources)
-
-
-def test_a_query_without_rows_is_an_error_beside_one_that_has_some(sources: Project) -> None:
-    rows(sources, A=100, B=10)
-    blocks(sources, QUERY, "AB")
-    applied(sources)
-    rows(sources, A=100)
-    done = sources.run("plan", "--format", "json")
-    assert (done.code, done.codes) == (8, ["source-empty"])
-    (found,) = done.document["diagnostics"]
-    assert (found["line"], "10 resources were made from it" in found["message"]) == (4, True)
-
-
-def test_a_query_that_shrinks_asks_beside_a_large_one(sources: Project) -> None:
+def test_a_query_that_shrinks_asks_and_one_without_rows_is_an_error_beside_a_large_one(sources: Project) -> None:
+    """But one that never had rows is none."""
     rows(sources, A=200, B=10)
-    blocks(sources, QUERY, "AB")
+    blocks(sources, QUERY, "ABC")
     applied(sources)
-    rows(sources, A=200, B=1)
-    said = "pms shrank: 9 of 10 rows are gone (limit 25%)"
-    assert reasons(sources) == [said]
+    assert reasons(sources) == []
     rows(sources, A=198, B=8)
     assert reasons(sources) == []
+    rows(sources, A=200, B=1)
+    assert reasons(sources) == ["pms shrank: 9 of 10 rows are gone (limit 25%)"]
+    rows(sources, A=200)
+    done = sources.run("plan", "--format", "json")
+    (found,) = done.document["diagnostics"]
+    assert (done.code, found["code"], found["line"]) == (8, "source-empty", 4)
+    assert "10 resources were made from it" in found["message"]
 
 
 def test_a_misspelt_condition_needs_an_approval(sources: Project) -> None:
@@ -121,17 +103,11 @@ def test_a_condition_is_named_as_the_reason_where_the_file_lost_little(sources: 
     made = "r.csv: 4 of 6 resources made from it in manifests/m.yaml are removed (limit 25%)"
     said = f"{made}; `when` leaves out 3 of its 5 rows"
     assert reasons(sources) == [said]
-    shown = sources.run("plan").out
-    assert ("r.csv lost 4 tags: approve with 4@" in shown, "of 6 rows" in shown, "shrank" in shown) == (
-        True,
-        False,
-        False,
-    )
-    assert sources.run("plan", "--out", "plan.json").code == 0
-    done = sources.run("apply", "plan.json")
-    assert done.code == 4, done.err
-    saved_document = json.loads((sources.folder / "plan.json").read_text())
-    assert saved_document["gate"]["reasons"] == [said]
+    shown = sources.run("plan", "--out", "plan.json").out
+    assert "r.csv lost 4 tags: approve with 4@" in shown
+    assert not [words for words in ("of 6 rows", "shrank") if words in shown]
+    assert sources.run("apply", "plan.json").code == 4
+    assert json.loads((sources.folder / "plan.json").read_text())["gate"]["reasons"] == [said]
 
 
 def unmet_conditions(project: Project) -> list[dict[str, object]]:
@@ -146,7 +122,7 @@ def test_a_condition_that_no_row_meets_is_a_warning(sources: Project) -> None:
     blocks(sources, CSV, "a")
     (found,) = unmet_conditions(sources)
     assert (found["severity"], found["line"], found["column"]) == ("warning", 3, 11)
-    assert "all 5 rows of r.csv" in found["message"]
+    assert "all 5 rows of r.csv" in str(found["message"])
     assert unmet_conditions(sources) == [found], "also of a manifest whose reading is cached"
     sources.settings("policy: {diagnostics: {when-none: error}}")
     assert sources.run("validate").code == 8
