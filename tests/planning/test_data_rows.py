@@ -25,7 +25,7 @@ CASES: dict[str, tuple[str, list[str], int]] = {
     "previously-claimed": (NAMED, ["A,X,\nB,X,\n"], 3),
     "previously-declared": (NAMED, ["A,X,\nB,A,\n"], 3),
 }
-PLACES = {"removed-and-declared": [4, 12], **dict.fromkeys([code for code in CASES if "previously" in code], [3, 49])}
+PLACES = {"removed-and-declared": (4, 12), **dict.fromkeys([code for code in CASES if "previously" in code], (3, 49))}
 
 
 @pytest.mark.parametrize("code", CASES)
@@ -41,5 +41,5 @@ def test_a_diagnostic_of_planning_names_the_row(project: Project, code: str) -> 
     (found,) = [each for each in done.document["diagnostics"] if each["code"] == code]
     assert found["data"] == {"file": "r.csv", "row": row}, found
     assert found["message"].count(f"(r.csv:{row})") == 1
-    place = [found["line"], found["column"]]
+    place = (found["line"], found["column"])
     assert place == PLACES.get(code, place)
