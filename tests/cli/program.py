@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -156,6 +158,13 @@ class Project:
     def is_locked(self) -> bool:
         with open_state(self.loaded().state, write=False) as state:
             return state.current_lock() is not None
+
+    def age(self, days: float) -> None:
+        """Move everything in the state's history back by these days and a second, as plans have whole seconds."""
+        columns = [("state_calls", "at"), ("state_marks", "at"), ("state_runs", "started"), ("state_runs", "ended")]
+        with closing(sqlite3.connect(self.folder / ".syncengine" / "state.db")) as connection, connection:
+            for table, column in columns:
+                connection.execute(f"UPDATE {table} SET {column} = {column} - ?", (days * 86_400 + 1,))
 
     def settle(self, **sections: list[Json]) -> None:
         """Write the manifest and apply it, as the starting point of a test."""

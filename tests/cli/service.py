@@ -71,6 +71,10 @@ class Service:
     def tags(self) -> list[str]:
         return [tag["name"] for tag in self.holds()["tags"]]
 
+    def activity_types(self) -> set[str]:
+        """The codes of those that are not deleted."""
+        return {each["code"] for each in self.holds()["activityTypes"] if not each["deleted"]}
+
     def places(self) -> dict[str, str | None]:
         """The category of each tag."""
         return {tag["name"]: tag["category"] for tag in self.holds()["tags"]}

@@ -74,6 +74,7 @@ EMPTY = [
     ("plan", "PATHS"),
     ("plan --since", "--since"),
     ("plan --exclude", "--exclude"),
+    ("plan --undo", "--undo"),
     ("plan --out", "--out"),
     ("sandbox --host", "--host"),
     ("sandbox --api-key", "--api-key"),

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from .program import Project, category, tag
-from .service import Service
+from .service import Json, Service
 
 pytestmark = pytest.mark.slow
 
 PERSON = "Jané Doe"
 """A name that JSON may encode with other bytes."""
 SECRETS = (PERSON, "her matter", "jane-keyword")
+KEPT = [tag(f"ACME-{n}") for n in range(1, 5)]
+ERASE = ("state", "erase", f"tag/{PERSON}", "-y")
 
 
 @pytest.fixture
@@ -35,18 +37,30 @@ def holding(folder: Path, text: str) -> list[str]:
     return sorted(path.name for path in files if path.is_file() and text.encode() in path.read_bytes())
 
 
+def runs(project: Project) -> list[Json]:
+    found: list[Json] = project.run("state", "history", "--format", "json").document["runs"]
+    return found
+
+
 def test_an_erased_name_is_in_no_file(left: Project) -> None:
-    """It is in neither state nor cache. Nothing else changes, and the run is recorded without the name."""
+    """It is in neither state nor cache. Nothing else changes, and the run is recorded without the name.
+
+    Bytes that another reader keeps in the file go with the next command that compacts it.
+    """
     assert all(holding(left.folder, text) for text in SECRETS)
-    done = left.run("state", "erase", f"tag/{PERSON}", "-y")
-    assert done.code == 0, done.err
-    assert [file for text in SECRETS for file in holding(left.folder, text)] == []
-    assert PERSON not in done.out + done.err
-    assert "can no longer be undone" in done.out
-    assert "saved plans" in done.out
+    with closing(sqlite3.connect(left.folder / ".syncengine/state.db")) as reader:
+        reader.execute("PRAGMA journal_mode = WAL")
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM state_rows").fetchone()
+        done = left.run(*ERASE)
+    assert (done.code, PERSON in done.out + done.err) == (0, False), done.err
+    for words in ("can no longer be undone", "saved plans", "another process was reading"):
+        assert words in done.out
     assert left.run("plan", "--detailed-exitcode").code == 0
-    run = left.run("state", "history", "--format", "json").document["runs"][0]
-    assert (run["command"], run["counts"]) == ("state erase", {"erased": 1})
+    assert (runs(left)[0]["command"], runs(left)[0]["counts"]) == ("state erase", {"erased": 1})
+    pruned = left.run("state", "prune", "--before", "9999d", "-y", "--format", "json")
+    assert (pruned.code, pruned.document["compacted"]) == (0, True)
+    assert [file for text in SECRETS for file in holding(left.folder, text)] == []
 
 
 def test_an_erased_name_is_masked_in_texts_about_other_tags(project: Project, service: Service) -> None:
@@ -59,109 +73,80 @@ def test_an_erased_name_is_masked_in_texts_about_other_tags(project: Project, se
     assert project.apply().code == 3
     reason = f"until {PERSON} has left"
     assert project.run("state", "quarantine", "tag/ACME-1", "--reason", reason).code == 0
-    project.wants(tags=[tag("ACME-1", description="two")])
-    assert project.apply().code == 0
-    assert project.run("state", "erase", f"tag/{PERSON}", "-y").code == 0
+    project.settle(tags=[tag("ACME-1", description="two")])
+    assert project.run(*ERASE, "--format", "json").document["compacted"]
     assert [file for text in SECRETS for file in holding(project.folder, text)] == []
     quoted = project.run("plan").out
     assert "until (erased) has left" in quoted
     assert "ACME-1 clashes with (erased)" in quoted
 
 
-def test_declared_or_unknown_tags_are_not_erased(left: Project) -> None:
+def test_declared_or_unknown_tags_are_not_erased(project: Project) -> None:
     """`state erase` also refuses without `-y`, and changes nothing."""
-    before = left.rows()
-    refused = left.run("state", "erase", "tag/MATTER-00001", f"tag/{PERSON}", "-y", "--format", "json")
+    project.settle(tags=[*KEPT, tag(PERSON)])
+    project.settle(tags=KEPT)
+    before = project.rows()
+    refused = project.run(*ERASE, "tag/ACME-1", "--format", "json")
     assert (refused.code, refused.codes) == (1, ["not-erasable"])
     assert "remove it from the manifests" in refused.document["diagnostics"][0]["message"]
-    assert left.run("state", "erase", "tag/NOBODY", "-y", "--format", "json").codes == ["not-recorded"]
-    assert left.run("state", "erase", f"tag/{PERSON}").code == 64
-    assert left.rows() == before
+    assert project.run("state", "erase", "tag/NOBODY", "-y", "--format", "json").codes == ["not-recorded"]
+    assert project.run("state", "erase", f"tag/{PERSON}").code == 64
+    assert project.rows() == before
 
 
 def test_an_undone_tag_is_erased_once_no_manifest_declares_it(project: Project) -> None:
     """Until then the state must know it, to refuse that it is created again."""
-    kept = [tag(name) for name in ("ACME-1", "ACME-2", "ACME-3", "ACME-4")]
-    project.settle(tags=kept)
-    project.settle(tags=[*kept, tag(PERSON)])
+    project.settle(tags=KEPT)
+    project.settle(tags=[*KEPT, tag(PERSON)])
     assert project.run("plan", "--undo", "last", "--out", "undo.plan").code == 0
     assert project.run("apply", "undo.plan", *project.approvals()).code == 0
-    refused = project.run("state", "erase", f"tag/{PERSON}", "-y", "--format", "json")
+    refused = project.run(*ERASE, "--format", "json")
     assert (refused.code, refused.codes) == (1, ["not-erasable"])
     assert "merge the revert" in refused.document["diagnostics"][0]["message"]
     assert project.apply().codes[-1] == "undone"
-    project.wants(tags=kept)
-    assert project.apply().code == 0
-    assert project.run("state", "erase", f"tag/{PERSON}", "-y").code == 0
+    project.settle(tags=KEPT)
+    assert project.run(*ERASE).code == 0
 
 
-def test_a_run_with_erased_changes_stays_the_last_and_is_not_undone(project: Project) -> None:
-    """`--undo last` does not undo the run before it instead."""
-    kept = [tag(f"ACME-{n}") for n in range(1, 5)]
-    project.settle(tags=[*kept, tag(PERSON)])
-    project.settle(tags=kept)
-    last = project.run("state", "history", "--format", "json").document["runs"][0]["id"]
-    assert project.run("state", "erase", f"tag/{PERSON}", "-y").code == 0
-    for name in ("last", last):
-        refused = project.run("plan", "--undo", name, "--format", "json")
-        assert (refused.code, refused.codes) == (64, ["usage"])
-        assert f"run {last}" in refused.document["diagnostics"][0]["message"]
-        assert "`state erase`" in refused.document["diagnostics"][0]["message"]
-
-
-def test_an_undo_leaves_out_erased_resources_with_a_note(project: Project) -> None:
-    """The rest of the run is undone."""
-    kept = [tag(f"ACME-{n}") for n in range(1, 5)]
-    project.settle(tags=[*kept, tag("ACME-5", description="one"), tag(PERSON)])
-    project.settle(tags=[*kept, tag("ACME-5", description="two")])
-    assert project.run("state", "erase", f"tag/{PERSON}", "-y").code == 0
+def test_a_run_with_erased_changes_is_undone_without_them(project: Project) -> None:
+    """A note says so. Where nothing else is left of the run, it is refused, and no run before it is taken instead."""
+    project.settle(tags=[*KEPT, tag("ACME-5", description="one"), tag(PERSON), tag("OTHER")])
+    project.settle(tags=[*KEPT, tag("ACME-5", description="two"), tag("OTHER")])
+    assert project.run(*ERASE).code == 0
     plan = project.run("plan", "--undo", "last", "--format", "json").document
     assert [change["address"] for change in plan["changes"]] == ["tag/ACME-5"]
     assert plan["undo"]["leftOut"] == ["tag/(erased)"]
     assert ["erased" in note["message"] for note in plan["notes"] if note["kind"] == "left-out"] == [True]
+    project.settle(tags=[*KEPT, tag("ACME-5", description="two")])
+    last = runs(project)[0]["id"]
+    assert project.run("state", "erase", "tag/OTHER", "-y").code == 0
+    for name in ("last", last):
+        refused = project.run("plan", "--undo", name, "--format", "json")
+        assert (refused.code, refused.codes) == (64, ["usage"])
+        message = refused.document["diagnostics"][0]["message"]
+        assert (f"run {last}" in message, "`state erase`" in message) == (True, True), message
 
 
-def test_an_erase_reports_a_reader_that_blocks_compaction(left: Project) -> None:
-    """The erased bytes stay in the file until a later command compacts it."""
-    with closing(sqlite3.connect(left.folder / ".syncengine/state.db")) as reader:
-        reader.execute("PRAGMA journal_mode = WAL")
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM state_rows").fetchone()
-        done = left.run("state", "erase", f"tag/{PERSON}", "-y", "--format", "json")
-        assert (done.code, done.document["compacted"]) == (0, False)
-    assert left.run("state", "prune", "--before", "9999d", "-y").code == 0
-    assert holding(left.folder, PERSON) == []
-
-
-def aged(project: Project, days: float) -> None:
-    """Move everything in the history back by this many days."""
-    with closing(sqlite3.connect(project.folder / ".syncengine/state.db")) as connection, connection:
-        for table, columns in (("state_calls", ("at",)), ("state_runs", ("started", "ended"))):
-            for column in columns:
-                connection.execute(f"UPDATE {table} SET {column} = {column} - ?", (days * 86_400,))
-
-
-def test_prune_removes_old_history(left: Project, service: Service) -> None:
+def test_prune_removes_old_history(project: Project, service: Service) -> None:
     """`--dry-run` counts the same runs. Rows stay, and there are no changes to apply."""
-    aged(left, 100)
-    rows, held = left.rows(), service.holds()
+    project.settle(tags=[*KEPT, tag(PERSON, description="her matter")])
+    project.settle(tags=KEPT)
+    project.age(100)
+    rows, held = project.rows(), service.holds()
     date = (datetime.now(UTC) - timedelta(days=50)).date().isoformat()
-    trial = left.run("state", "prune", "--before", date, "--dry-run", "--format", "json").document
-    assert (trial["runs"], trial["dryRun"]) == (1, True)
-    assert trial["entries"] > 1500
-    assert left.run("state", "prune", "--before", date).code == 64
-    done = left.run("state", "prune", "--before", date, "-y")
+    trial = project.run("state", "prune", "--before", date, "--dry-run", "--format", "json").document
+    assert (trial["runs"], trial["dryRun"], trial["entries"] > 4) == (1, True, True)
+    assert project.run("state", "prune", "--before", date).code == 64
+    done = project.run("state", "prune", "--before", date, "-y")
     assert done.code == 0, done.err
     assert "can no longer be undone" in done.out
-    assert [run["command"] for run in left.run("state", "history", "--format", "json").document["runs"]] == [
-        "state prune",
-        "apply",  # kept, as its limits count for the next apply
-    ]
-    forgotten = left.run("state", "history", "tag/MATTER-00001")
-    assert (forgotten.out, forgotten.err) == ("", "No history of tag/MATTER-00001 is recorded\n")
-    assert (left.rows(), service.holds()) == (rows, held)
-    assert left.run("plan", "--detailed-exitcode").code == 0
-    assert holding(left.folder, "her matter") == ["state.db"]  # the released tag's own row
+    # The last apply is kept, as its limits count for the next one.
+    assert [run["command"] for run in runs(project)] == ["state prune", "apply"]
+    forgotten = project.run("state", "history", "tag/ACME-1")
+    assert (forgotten.out, forgotten.err) == ("", "No history of tag/ACME-1 is recorded\n")
+    assert (project.rows(), service.holds()) == (rows, held)
+    assert project.run("plan", "--detailed-exitcode").code == 0
+    assert holding(project.folder, "her matter") == ["state.db"]  # the released tag's own row
 
 
 @pytest.mark.parametrize("words", [("erase", "tag/X", "-y"), ("prune", "--before", "1d", "-y")])
@@ -177,8 +162,8 @@ def test_a_run_without_its_history_is_not_undone(project: Project, service: Serv
     service.fault("upsertTags", status=400, body={"errors": [{"index": 1, "errorDescription": "no"}]})
     project.wants(tags=[tag("FIRST", description="two"), tag("SECOND", description="two")])
     assert project.apply().code == 3
-    aged(project, 100)
-    first, half = (run["id"] for run in reversed(project.run("state", "history", "--format", "json").document["runs"]))
+    project.age(100)
+    half, first = (run["id"] for run in runs(project))
     assert project.run("state", "prune", "--before", "50d", "-y").code == 0
     for run in (first, half, "last"):
         done = project.run("plan", "--undo", run)

@@ -18,8 +18,8 @@ from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests.support.git import commit_all, git
 
-from .program import Ended, Project, activity_type, category, tag
-from .service import Service
+from .program import Project, activity_type, category, tag
+from .service import Json, Service
 
 pytestmark = pytest.mark.slow
 
@@ -46,14 +46,39 @@ def changed(project: Project) -> dict[str, Any]:
     return rows
 
 
-def undo(project: Project, run: str = "last", *words: str) -> Ended:
-    """Plan an undo and apply it with the approval that it needs."""
-    planned = project.run("plan", "--undo", run, "--out", "undo.plan", "--format", "json", *words)
-    assert planned.code == 0, planned.err
-    approve = planned.document["gate"]["approve"]
+def described(word: str, **more: Any) -> list[Json]:
+    """Tag A with this description, and tag B."""
+    return [tag("A", description=word, **more), tag("B")]
+
+
+def settle(project: Project, *words: str) -> None:
+    """Apply manifests that describe A by each of these words, one after the other."""
+    for word in words:
+        project.settle(tags=described(word))
+
+
+def planned(project: Project, run: str = "last", *words: str) -> Json:
+    done = project.run("plan", "--undo", run, "--format", "json", *words)
+    assert done.code == 0, done.err
+    return done.document
+
+
+def undo(project: Project, run: str = "last", *words: str) -> Json:
+    """Plan an undo, apply it with the approval that it needs, and return the plan."""
+    document = planned(project, run, "--out", "undo.plan", *words)
+    approve = document["gate"]["approve"]
     done = project.run("apply", "undo.plan", "--format", "json", *(("--approve-deletes", approve) if approve else ()))
     assert done.code == 0, done.out
-    return planned
+    return document
+
+
+def actions(document: Json) -> dict[str, str]:
+    return {change["address"]: change["action"] for change in document["changes"]}
+
+
+def kinds(document: Json) -> dict[str, str]:
+    """The kind of the note on each address."""
+    return {note["address"]: note["kind"] for note in document["notes"]}
 
 
 def last(project: Project, count: int = 1) -> str:
@@ -62,20 +87,15 @@ def last(project: Project, count: int = 1) -> str:
         return state.runs(count)[-1].id
 
 
+# --- what an undo plans
+
+
 def test_an_undo_restores_rows_and_deletes_nothing(project: Project, service: Service) -> None:
     """A tag that the run created is retired; a category or activity type that it created is only released."""
     rows = changed(project)
-    planned = undo(project)
-    assert {change["address"]: change["action"] for change in planned.document["changes"]} == {
-        "category/acme": "update",
-        "tag/EDITED": "update",
-        "tag/MADE": "retire",
-    }
-    assert {(n["address"], n["kind"]) for n in planned.document["notes"]} == {
-        ("category/beta", "kept"),
-        ("activity-type/A2", "kept"),
-        ("tag/DROPPED", "managed"),
-    }
+    document = undo(project)
+    assert actions(document) == {"category/acme": "update", "tag/EDITED": "update", "tag/MADE": "retire"}
+    assert kinds(document) == {"category/beta": "kept", "activity-type/A2": "kept", "tag/DROPPED": "managed"}
     now = project.rows()
     assert {address: now[address] for address in rows} == rows
     assert {address: now[address]["status"] for address in now.keys() - rows.keys()} == {
@@ -85,7 +105,7 @@ def test_an_undo_restores_rows_and_deletes_nothing(project: Project, service: Se
     }
     project.wants(**BEFORE)
     reverted = project.run("plan", "--format", "json").document
-    assert [change["address"] for change in reverted["changes"]] == ["activity-type/A2"]  # which the manifests declare
+    assert [*actions(reverted)] == ["activity-type/A2"]  # which the manifests declare
 
 
 def test_undoing_the_retirement_of_a_released_tag_releases_it_again(project: Project, service: Service) -> None:
@@ -96,213 +116,42 @@ def test_undoing_the_retirement_of_a_released_tag_releases_it_again(project: Pro
     rows = project.rows()
     project.settle(tags=kept, removed=[{"tag": "T", "as": "retire"}])
     assert project.rows()["tag/T"]["status"] == "retired"
-    planned = undo(project)
-    assert [change["reason"] for change in planned.document["changes"]] == ["restored, then released again"]
+    assert [change["reason"] for change in undo(project)["changes"]] == ["restored, then released again"]
     assert project.rows() == rows
     assert next(each for each in service.holds()["tags"] if each["name"] == "T")["keywords"] == ["T"]
 
 
-RETURNS: dict[str, dict[str, Any]] = {
-    "keyword deleted": {"keywords": []},
-    "metadata added": {"keywords": ["k"], "metadata": {"Old": "x", "New": "x"}},
-    "described otherwise": {"keywords": ["k"], "description": "b"},
-}
-
-
-@pytest.mark.parametrize("how", ["forget", "retire"])
-@pytest.mark.parametrize("managed", RETURNS.values(), ids=RETURNS)
-def test_undoing_the_return_of_a_tag_forgets_or_retires_it_again(
-    project: Project, service: Service, managed: dict[str, Any], how: str
-) -> None:
-    """With its former content, even if the undo only sends keywords or metadata."""
-    former = {"keywords": ["k"], "description": "a", "metadata": {"Old": "x"}}
-    project.settle(tags=[tag("T", **former), tag("U")])
-    project.settle(tags=[tag("U")], removed=[{"tag": "T", "as": how, "reason": "closed"}])
-    before, held = project.rows()["tag/T"], service.holds()["tags"]
-    project.settle(tags=[tag("T", **{**former, **managed}), tag("U")])
-    undo(project)
-    row, parts = project.rows()["tag/T"], ("status", "keywords", "metadata")
-    assert {name: row[name] for name in parts} == {name: before[name] for name in parts}
-    assert row["fields"]["description"] == "a"
-    assert service.holds()["tags"] == held
-    project.wants(tags=[tag("U")])
-    assert project.plan().changes == ()
-
-
-def test_manifests_that_still_declare_an_undone_run_are_refused(project: Project) -> None:
-    """This holds for the whole plan, a selection and a saved plan, until the revert is merged or `--redo` is given."""
-    changed(project)
-    undo(project)
-    asked = project.run("plan", "--out", "again.plan", "--format", "json")
-    assert (asked.code, asked.codes) == (0, ["undone"])
-    assert project.run("plan", "--detailed-exitcode").code == 4
-    for words in (["-y"], ["-y", "--target", "tag/EDITED"], ["again.plan"]):
-        done = project.run("apply", "--format", "json", *words)
-        assert (done.code, done.codes[0]) == (4, "undone"), words
-    text = project.run("apply", "-y")
-    assert (text.code, "merge the revert), or repeat with --redo" in text.out) == (4, True)
-    assert "as shown above" in text.err
-    assert project.run("apply", "-y", "--target", "tag/DROPPED", "--exclude", "tag/*").code != 4
-
-
-def test_the_refusal_of_an_undone_run_tells_changes_from_removals(project: Project) -> None:
-    """Changes are to be reverted, and removed tags to be declared again; a selection names its own alone."""
-    project.settle(tags=[tag("EDITED", description="one"), tag("DROPPED")])
-    project.settle(tags=[tag("EDITED", description="two")])
-    undo(project)
-    both = project.run("plan", "--format", "json").document["diagnostics"][-1]["message"]
-    assert ("its changes to tag/EDITED" in both, "leave out tag/DROPPED" in both) == (True, True), both
-    one = project.run("plan", "--target", "tag/DROPPED", "--format", "json").document["diagnostics"][-1]["message"]
-    assert ("EDITED" in one, "tag/DROPPED, which it removed: declare it again" in one) == (False, True), one
-
-
-def test_a_third_value_is_applied_and_ends_the_memory_of_the_undo(project: Project) -> None:
-    """After manifests have declared another value, the undone change may be applied again."""
-    project.settle(tags=[tag("A", description="one"), tag("B")])
-    project.settle(tags=[tag("A", description="two"), tag("B")])
-    undo(project)
-    project.wants(tags=[tag("A", description="two", url="https://x.example"), tag("B")])
-    assert "undone" in project.apply().codes  # the undone value and a further change
-    project.wants(tags=[tag("A", description="three"), tag("B")])
-    assert project.apply().code == 0
-    project.wants(tags=[tag("A", description="two"), tag("B")])
-    assert project.apply().code == 0
-
-
-def test_a_plan_that_was_saved_before_the_undo_does_not_lift_it(project: Project) -> None:
-    """Applying a plan ends the memory of an undone change only if the plan was made after the undo."""
-    project.settle(tags=[tag("A", description="one"), tag("B")])
-    edited = [tag("A", description="two"), tag("B")]
-    project.settle(tags=edited)
-    project.wants(tags=[*edited, tag("C")])
-    assert project.run("plan", "--out", "before.plan").code == 0
-    undo(project)
-    assert project.run("apply", "before.plan").code == 0
-    assert "undone" in project.apply().codes
-    project.wants(tags=[tag("A", description="one"), tag("B"), tag("C")])
-    assert project.run("plan", "--out", "reverted.plan").code == 0
-    assert project.run("apply", "reverted.plan").code == 0
-    project.wants(tags=[*edited, tag("C")])
-    assert project.apply().code == 0
-
-
-def test_redo_applies_an_undone_run_again(project: Project) -> None:
-    """`--redo` must be given to `apply`, also for a saved plan. It ends the memory of the undo."""
-    changed(project)
-    made = project.rows()
-    undo(project)
-    assert project.run("plan", "--redo", "--detailed-exitcode").code == 4
-    assert project.run("plan", "--redo", "--out", "redo.plan").code == 0
-    approved = project.approvals()
-    assert project.run("apply", "redo.plan", *approved, "--format", "json").codes == ["undone"]
-    assert project.run("apply", "redo.plan", *approved, "--redo").code == 0
-    assert project.rows() == made
-    assert project.run("plan", "--detailed-exitcode").code == 0
-
-
-def test_a_forged_commit_of_a_run_is_no_option_for_git(project: Project, tmp_path: Path) -> None:
-    """A commit in the state such as `--output=FILE` must not make `git rev-list` overwrite the file."""
-    git(project.folder, "init", "-q", "-b", "main")
-    commit_all(project.folder)
-    project.settle(tags=[tag("A")])
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    with closing(sqlite3.connect(project.loaded().state)) as state, state:
-        state.execute("UPDATE state_runs SET clean = 1, revision = ?", (f"--output={victim}",))
-    assert project.run("plan", "--undo", "last").code == 0
-    assert victim.read_text() == "precious"
-
-
-def test_the_last_run_is_the_last_that_changed_something(project: Project, service: Service) -> None:
-    """`--undo last` skips runs that only sent the same values again."""
-    project.settle(tags=[tag("A", description="one")])
-    project.wants(tags=[tag("A", description="two")])
-    project.kill_during(service, "upsertTags", "apply", "-y")
-    assert project.apply().code == 0
-    assert project.apply("--reassert").code == 0
-    assert project.run("plan", "--undo", "last", "--out", "undo.plan").code == 0
-    assert project.run("apply", "undo.plan").code == 0
-    assert [each["description"] for each in service.holds()["tags"]] == ["one"]
-
-
-def test_an_undo_can_be_undone(project: Project) -> None:
-    """A second `--undo last` restores the run; the manifests from before it then count as undone."""
-    changed(project)
-    made = project.rows()
-    undo(project)
-    undo(project)
-    assert project.rows() == made
-    assert project.run("plan", "--detailed-exitcode").code == 0
-    project.wants(**BEFORE)
-    assert project.apply().codes[-1] == "undone"
-
-
-def test_each_undone_run_is_remembered(project: Project) -> None:
-    """After two runs that changed the same tag are undone, the manifests of either are refused."""
-    wanted = [[tag("A", description=word)] for word in ("one", "two", "three")]
-    runs = []
-    for tags in wanted:
-        project.settle(tags=tags)
-        runs.append(last(project))
-    undo(project)
-    undo(project, runs[1], "--force")
-    for run, tags in zip(runs[1:], wanted[1:], strict=True):
-        project.wants(tags=tags)
-        done = project.apply()
-        assert done.codes[-1] == "undone"
-        assert f"run {run} was undone" in done.document["diagnostics"][-1]["message"]
-    project.wants(tags=wanted[0])
-    assert project.apply().code == 0
-    project.wants(tags=wanted[2])
-    assert project.apply().code == 0  # the revert ended the memory of both
-
-
-def test_an_undo_that_restores_an_undone_change_ends_its_memory(project: Project) -> None:
-    """A revert is undone, and then the run that it reverted; the manifests of both may be applied."""
-    for word in ("one", "two", "one"):
-        project.settle(tags=[tag("A", description=word)])
-    run = last(project, 2)
-    undo(project)
-    undo(project, run, "--force")
-    assert project.apply().code == 0
-    project.wants(tags=[tag("A", description="two")])
-    assert project.apply().code == 0
-
-
 def test_what_another_run_changed_since_is_left_out_and_named(project: Project) -> None:
     """With `--force` it is undone as well."""
-    project.settle(tags=[tag("A", description="one"), tag("B", description="one")])
-    project.settle(tags=[tag("A", description="two"), tag("B", description="two")])
-    run = last(project)
-    project.settle(tags=[tag("A", description="three"), tag("B", description="two")])
-    planned = project.run("plan", "--undo", run, "--format", "json").document
-    assert [change["address"] for change in planned["changes"]] == ["tag/B"]
-    assert planned["undo"]["leftOut"] == ["tag/A"]
-    assert last(project) in planned["notes"][0]["message"]
-    forced = project.run("plan", "--undo", run, "--force", "--format", "json").document
-    assert {change["address"]: change["fields"][0]["after"] for change in forced["changes"]} == {
-        "tag/A": "one",
-        "tag/B": "one",
-    }
+    for a, b in (("one", "one"), ("two", "two"), ("three", "two")):
+        project.settle(tags=[tag("A", description=a), tag("B", description=b)])
+    run = last(project, 2)
+    document = planned(project, run)
+    assert ([*actions(document)], document["undo"]["leftOut"]) == (["tag/B"], ["tag/A"])
+    assert last(project) in document["notes"][0]["message"]
+    forced = planned(project, run, "--force")["changes"]
+    assert {each["address"]: each["fields"][0]["after"] for each in forced} == {"tag/A": "one", "tag/B": "one"}
 
 
 def test_a_later_run_blocks_an_undo_until_it_is_undone_too(project: Project) -> None:
     """So several runs can be undone, newest first. A redone run blocks again, and one with the same result does too."""
-    for word in ("one", "two", "three"):
-        project.settle(tags=[tag("A", description=word)])
+    settle(project, "one", "two", "three")
     run = last(project, 2)
 
-    def planned() -> tuple[list[str], list[Any]]:
-        document = project.run("plan", "--undo", run, "--format", "json").document
-        return document["undo"]["leftOut"], [change["fields"][0]["after"] for change in document["changes"]]
+    def left_out() -> list[str]:
+        document = planned(project, run)
+        assert [change["fields"][0]["after"] for change in document["changes"]] in ([], ["one"])
+        assert bool(document["changes"]) != bool(document["undo"]["leftOut"])
+        found: list[str] = document["undo"]["leftOut"]
+        return found
 
-    assert planned() == (["tag/A"], [])
+    assert left_out() == ["tag/A"]
     undo(project)
-    assert planned() == ([], ["one"])
+    assert left_out() == []
     assert project.apply("--redo").code == 0
-    assert planned() == (["tag/A"], [])
-    project.settle(tags=[tag("A", description="two")])
-    assert planned() == (["tag/A"], [])
+    assert left_out() == ["tag/A"]
+    settle(project, "two")
+    assert left_out() == ["tag/A"]
 
 
 def test_undoing_a_category_delete_creates_it_with_its_tags(project: Project, service: Service) -> None:
@@ -310,25 +159,8 @@ def test_undoing_a_category_delete_creates_it_with_its_tags(project: Project, se
     project.settle(tagCategories=[category("acme"), category("gone")], tags=[tag("T", category="gone"), tag("U")])
     rows = project.rows()
     project.settle(tagCategories=[category("acme")], tags=[tag("U")])
-    planned = undo(project)
-    assert {(n["address"], n["kind"]) for n in planned.document["notes"]} == {
-        ("category/gone", "made-anew"),
-        ("tag/T", "made-anew"),
-    }
+    assert kinds(undo(project)) == {"category/gone": "made-anew", "tag/T": "made-anew"}
     assert project.rows() == rows
-
-
-def test_a_tag_that_was_undeclared_before_the_run_need_not_be_declared(project: Project) -> None:
-    """The run deleted it only together with its category, so reverting the category is enough."""
-    acme, gone, kept = category("acme"), category("gone"), [tag(name) for name in "ABCD"]
-    project.settle(tagCategories=[acme, gone], tags=[*kept, tag("LEFT", category="gone")])
-    project.settle(tagCategories=[acme, gone], tags=kept)
-    project.settle(tagCategories=[acme], tags=kept)
-    undo(project)
-    assert "undone" in project.apply().codes  # for the category, which the manifests still delete
-    project.wants(tagCategories=[acme, gone], tags=kept)
-    reverted = project.apply()
-    assert reverted.code == 0, reverted.out
 
 
 def test_a_renamed_category_keeps_its_id(project: Project, service: Service) -> None:
@@ -337,8 +169,8 @@ def test_a_renamed_category_keeps_its_id(project: Project, service: Service) -> 
     ids = service.category_ids()
     project.settle(tagCategories=[category("new", previously=["old"])], tags=[tag("T", category="new")])
     for target in ("category/old", "category/new"):
-        part = project.run("plan", "--undo", "last", "--target", target, "--format", "json").document
-        assert [(change["address"], change["previously"]) for change in part["changes"]] == [("category/old", "new")]
+        (change,) = planned(project, "last", "--target", target)["changes"]
+        assert (change["address"], change["previously"]) == ("category/old", "new")
     undo(project)
     assert service.category_ids() == ids
 
@@ -360,7 +192,7 @@ def test_a_rename_that_made_a_new_category_is_undone_and_redone(
     assert "instead of renaming category/old" in entries[1]["message"]
     undo(project)
     assert service.places() == {"T": "old", "U": None}
-    assert project.run("plan", "--undo", last(project, 2), "--format", "json").document["changes"] == []
+    assert planned(project, last(project, 2))["changes"] == []
     assert project.apply("--redo").code == 0
     assert service.places() == {"T": "new", "U": None}
     assert project.plan().changes == ()
@@ -373,20 +205,18 @@ def test_a_category_renamed_twice_keeps_its_id(project: Project, service: Servic
     project.settle(tagCategories=[category("b", previously=["a"])], tags=[tag("T", category="b"), tag("U")])
     run, renamed = last(project), [category("c", previously=["b"])]
     project.settle(tagCategories=renamed, tags=[tag("T", category="c"), tag("U", category="c")])
-    planned = undo(project, run, "--force").document
-    formers = {change["address"]: change.get("previously") for change in planned["changes"]}
+    formers = {each["address"]: each.get("previously") for each in undo(project, run, "--force")["changes"]}
     assert formers == {"category/a": "c", "tag/T": None}
     assert service.category_ids() == ids
     assert project.rows()["tag/U"]["fields"]["category"] == "a"
-    assert project.run("plan", "--undo", run, "--force", "--format", "json").document["changes"] == []
+    assert planned(project, run, "--force")["changes"] == []
 
 
 def test_undoing_a_change_to_private_needs_an_approval(project: Project) -> None:
     """The undo makes the tag PUBLIC, although no manifest declares that."""
     project.settle(tags=[tag("T"), tag("U")])
     project.settle(tags=[tag("T", visibility="PRIVATE"), tag("U")])
-    planned = project.run("plan", "--undo", "last", "--format", "json").document
-    assert planned["changes"][0]["fields"][0]["after"] == "PUBLIC"
+    assert planned(project)["changes"][0]["fields"][0]["after"] == "PUBLIC"
     assert project.run("plan", "--undo", "last", "--detailed-exitcode").code == 4
 
 
@@ -400,14 +230,13 @@ def test_repeating_a_public_rename_publishes_nothing_new(project: Project, servi
     project.settle(tags=[tag("NEW", visibility="PUBLIC", previously=["OLD"], **content), tag("U")])
 
     def held() -> dict[str, Any]:
-        tags = {each["name"]: each for each in service.holds()["tags"]}
-        return {name: {**tags[name], "keywords": []} for name in ("OLD", "NEW")}
+        return {each["name"]: {**each, "keywords": []} for each in service.holds()["tags"]}
 
     before = held()
     assert (before["OLD"]["visibility"], before["NEW"]["visibility"]) == ("PRIVATE", "PUBLIC")
     undo(project)
     assert held() == before
-    again = undo(project).document
+    again = undo(project)
     assert not any("opened" in unit["lost"] for unit in again["gate"]["units"])
     (change,) = (each for each in again["changes"] if each["address"] == "tag/NEW")
     assert (change["fields"], change["metadata"]["set"], change["keywords"]["add"]) == ([], {}, ["NEW"])
@@ -423,81 +252,200 @@ def test_publishing_a_private_tags_content_again_needs_an_approval(project: Proj
     project.settle(tags=kept, removed=[{"tag": "NEW", "as": "retire", "reason": "closed"}])
     project.settle(tags=[tag("NEW", visibility="PUBLIC", previously=["OLD"], **secret), tag("U")])
     undo(project)
-    planned = project.run("plan", "--undo", "last", "--out", "undo.plan", "--format", "json").document
-    (change,) = (each for each in planned["changes"] if each["address"] == "tag/NEW")
+    document = planned(project, "last", "--out", "undo.plan")
+    (change,) = (each for each in document["changes"] if each["address"] == "tag/NEW")
     assert (change["opens"], change["previously"]) == (["OLD"], "OLD")
     assert project.run("apply", "undo.plan").code == 4
-    assert project.run("apply", "undo.plan", "--approve-deletes", planned["gate"]["approve"]).code == 0
-    assert {name: row["status"] for name, row in project.rows().items()} == {
-        "tag/NEW": "active",
-        "tag/OLD": "retired",
-        "tag/U": "active",
-    }
+    assert project.run("apply", "undo.plan", "--approve-deletes", document["gate"]["approve"]).code == 0
+    statuses = {name: row["status"] for name, row in project.rows().items()}
+    assert statuses == {"tag/NEW": "active", "tag/OLD": "retired", "tag/U": "active"}
 
 
 def test_an_undo_leaves_out_a_protected_tag_that_the_run_created(project: Project) -> None:
     """As for any removal, the protection must be lifted first."""
     project.settle(tags=[tag("T")])
     project.settle(tags=[tag("T"), tag("NEW", protect=True)])
-    planned = project.run("plan", "--undo", "last", "--format", "json").document
-    assert (planned["changes"], planned["notes"][0]["kind"]) == ([], "left-out")
+    document = planned(project)
+    assert (document["changes"], kinds(document)) == ([], {"tag/NEW": "left-out"})
+
+
+def test_one_undo_restores_an_activity_type_of_a_killed_sweep(project: Project, service: Service) -> None:
+    """It is restored without `reenableIfArchived`, although it is unknown whether the sweep was completed."""
+    project.settle(activityTypes=[activity_type("A"), activity_type("GOES")])
+    project.wants(activityTypes=[activity_type("A")])
+    project.kill_during(service, "completeSyncSession", "apply", "-y", *project.approvals())
+    run = last(project)
+    undo(project, run)
+    assert service.activity_types() == {"A", "GOES"}
+    assert project.run("plan", "--undo", run, "--detailed-exitcode").code == 0
+
+
+def test_an_undo_never_sweeps(project: Project, service: Service) -> None:
+    """Activity types that this project never declared stay, and swept ones come back."""
+    project.settings("policy: {activityTypes: exact}")
+    project.settle(activityTypes=[activity_type("A1"), activity_type("A2")])
+    project.settle(activityTypes=[activity_type("A1"), activity_type("A3")])
+    theirs = activity_type("THEIRS", description="of other people")
+    response = service.control.post("/activity-types", json={"activityTypes": [theirs]})
+    assert response.status_code == 200, response.text
+    document = undo(project)
+    assert (document["sweep"], document["gate"]["tripped"]) == (None, False)
+    assert service.activity_types() == {"A1", "A2", "A3", "THEIRS"}
+
+
+# --- what was undone is remembered
+
+
+def test_manifests_that_still_declare_an_undone_run_are_refused(project: Project) -> None:
+    """This holds for the whole plan, a selection and a saved plan, until the revert is merged or `--redo` is given.
+
+    Changes are to be reverted, and removed tags to be declared again; a selection names its own alone.
+    """
+    changed(project)
+    undo(project)
+    asked = project.run("plan", "--out", "again.plan", "--format", "json")
+    assert (asked.code, asked.codes) == (0, ["undone"])
+    both = asked.document["diagnostics"][-1]["message"]
+    assert ("its changes to" in both, "tag/EDITED" in both, "leave out tag/DROPPED" in both) == (True, True, True), both
+    one = project.run("plan", "--target", "tag/DROPPED", "--format", "json").document["diagnostics"][-1]["message"]
+    assert ("EDITED" in one, "tag/DROPPED, which it removed: declare it again" in one) == (False, True), one
+    assert project.run("plan", "--detailed-exitcode").code == 4
+    for words in (["-y"], ["-y", "--target", "tag/EDITED"], ["again.plan"]):
+        done = project.run("apply", "--format", "json", *words)
+        assert (done.code, done.codes[0]) == (4, "undone"), words
+    text = project.run("apply", "-y")
+    assert (text.code, "merge the revert), or repeat with --redo" in text.out) == (4, True)
+    assert "as shown above" in text.err
+    assert project.run("apply", "-y", "--target", "tag/DROPPED", "--exclude", "tag/*").code != 4
+
+
+@pytest.mark.parametrize("said", [{}, {"visibility": "PUBLIC"}])
+def test_a_creation_that_was_undone_is_not_repeated(said: dict[str, str], project: Project) -> None:
+    """This holds whether or not its manifest sets `visibility`."""
+    project.settle(tags=[tag("KEPT")])
+    project.settle(tags=[tag("KEPT"), tag("MADE", **said)])
+    undo(project)
+    assert "undone" in project.apply().codes
+    project.settle(tags=[tag("KEPT")])
+
+
+def test_a_plan_that_was_saved_before_the_undo_does_not_lift_it(project: Project) -> None:
+    """Applying a plan ends the memory of an undone change only if the plan was made after the undo."""
+    settle(project, "one", "two")
+    project.wants(tags=[*described("two"), tag("C")])
+    assert project.run("plan", "--out", "before.plan").code == 0
+    undo(project)
+    assert project.run("apply", "before.plan").code == 0
+    assert "undone" in project.apply().codes
+    project.wants(tags=[*described("one"), tag("C")])
+    assert project.run("plan", "--out", "reverted.plan").code == 0
+    assert project.run("apply", "reverted.plan").code == 0
+    project.settle(tags=[*described("two"), tag("C")])
+
+
+def test_an_undo_can_be_undone_and_a_run_redone(project: Project) -> None:
+    """After a second `--undo last` the manifests from before the run count as undone, until `apply --redo`."""
+    changed(project)
+    made = project.rows()
+    undo(project)
+    undo(project)
+    assert project.rows() == made
+    assert project.run("plan", "--detailed-exitcode").code == 0
+    project.wants(**BEFORE)
+    assert project.run("plan", "--redo", "--detailed-exitcode").code == 4
+    assert project.run("plan", "--redo", "--out", "redo.plan").code == 0
+    approved = project.approvals()
+    assert project.run("apply", "redo.plan", *approved, "--format", "json").codes[-1] == "undone"
+    assert project.run("apply", "redo.plan", *approved, "--redo").code == 0
+    assert project.run("plan", "--detailed-exitcode").code == 0
+
+
+def test_each_undone_run_is_remembered_until_a_third_value_is_applied(project: Project) -> None:
+    """After two runs that changed a tag are undone, the manifests of either are refused, also with a further change."""
+    settle(project, "one", "two", "three")
+    runs = {"two": last(project, 2), "three": last(project)}
+    undo(project)
+    undo(project, runs["two"], "--force")
+    for word, run in runs.items():
+        project.wants(tags=described(word, url="https://x.example"))
+        done = project.apply()
+        assert done.codes[-1] == "undone"
+        assert f"run {run} was undone" in done.document["diagnostics"][-1]["message"]
+    settle(project, "four", "two", "three")
+
+
+def test_an_undo_that_restores_an_undone_change_ends_its_memory(project: Project) -> None:
+    """A revert is undone, and then the run that it reverted; the manifests of both may be applied."""
+    settle(project, "one", "two", "one")
+    run = last(project, 2)
+    undo(project)
+    undo(project, run, "--force")
+    settle(project, "one", "two")
+
+
+def test_a_tag_that_was_undeclared_before_the_run_need_not_be_declared(project: Project) -> None:
+    """The run deleted it only together with its category, so reverting the category is enough."""
+    acme, gone, kept = category("acme"), category("gone"), [tag(name) for name in "ABCD"]
+    project.settle(tagCategories=[acme, gone], tags=[*kept, tag("LEFT", category="gone")])
+    project.settle(tagCategories=[acme, gone], tags=kept)
+    project.settle(tagCategories=[acme], tags=kept)
+    undo(project)
+    assert "undone" in project.apply().codes  # for the category, which the manifests still delete
+    project.settle(tagCategories=[acme, gone], tags=kept)
 
 
 def test_an_undo_with_a_selection_undoes_only_that_part(project: Project) -> None:
-    """Manifests with the other changes of the run may still be applied."""
-    project.settle(tags=[tag("A", description="one"), tag("B", description="one")])
-    project.settle(tags=[tag("A", description="two"), tag("B", description="two")])
-    undo(project, "last", "--target", "tag/A")
+    """Manifests with the other changes may still be applied. A selection without changes of the run is warned of."""
+    for word in ("one", "two"):
+        project.settle(tags=[tag("A", description=word), tag("B", description=word), tag("C")])
+    for words in (["--target", "tag/C"], ["--exclude", "tag/[AB]"]):
+        document = planned(project, "last", *words)
+        (found,) = document["diagnostics"]
+        assert (document["changes"], found["code"]) == ([], "nothing-selected")
+        assert f"no change of run {last(project)}" in found["message"]
+    assert undo(project, "last", "--target", "tag/A")["diagnostics"] == []
     rows = project.rows()
     assert [rows[name]["fields"]["description"] for name in ("tag/A", "tag/B")] == ["one", "two"]
     assert project.run("apply", "-y", "--target", "tag/B").code == 0
     assert "undone" in project.run("apply", "-y", "--target", "tag/A", "--format", "json").codes
 
 
-def test_an_undo_warns_of_a_selection_without_changes_of_the_run(project: Project) -> None:
-    """Otherwise the empty plan would look like that of a run which is already undone."""
-    project.settle(tags=[tag("A", description="one"), tag("B")])
-    project.settle(tags=[tag("A", description="two"), tag("B")])
-    for words in (["--target", "tag/B"], ["--exclude", "tag/A"]):
-        planned = project.run("plan", "--undo", "last", "--format", "json", *words)
-        assert (planned.code, planned.document["changes"], planned.codes) == (0, [], ["nothing-selected"])
-        assert f"no change of run {last(project)}" in planned.document["diagnostics"][0]["message"]
-    assert project.run("plan", "--undo", "last", "--target", "tag/A", "--format", "json").codes == []
+def test_export_and_import_keep_what_was_undone(project: Project, tmp_path: Path) -> None:
+    changed(project)
+    undo(project)
+    assert project.run("state", "export", "-o", "rows.jsonl").code == 0
+    (project.folder / ".syncengine/state.db").unlink()
+    assert project.run("state", "import", "rows.jsonl", "-y").code == 0
+    assert "undone" in project.run("plan", "--format", "json").codes
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--undo", "nosuchrun"], "the history has no run nosuchrun"),
-        (["--undo", ""], "--undo is empty"),
-        (["--undo", "last", "--base", "main"], "--base"),
-        (["--undo", "last", "--no-delete"], "--no-delete"),
-        (["--undo", "last", "--redo"], "--redo"),
-        (["--undo", "last", "manifests"], "--undo cannot be combined with paths"),
-        (["--force"], "--force needs --undo"),
-    ],
-)
-def test_mistakes_are_usage_errors(project: Project, words: list[str], says: str) -> None:
-    project.settle(tags=[tag("A")])
-    done = project.run("plan", *words)
-    assert (done.code, says in done.err) == (64, True), done.err
+# --- which run, and what is refused
+
+
+def test_the_last_run_is_the_last_that_changed_something(project: Project, service: Service) -> None:
+    """`--undo last` skips runs that only sent the same values again."""
+    settle(project, "one")
+    project.wants(tags=described("two"))
+    project.kill_during(service, "upsertTags", "apply", "-y")
+    assert project.apply().code == 0
+    assert project.apply("--reassert").code == 0
+    undo(project)
+    assert [each.get("description") for each in service.holds()["tags"]] == ["one", None]
 
 
 def test_only_a_run_that_changed_something_can_be_undone(project: Project) -> None:
-    """Refused and empty runs cannot be undone, and `last` skips them."""
+    """Refused and empty runs cannot be undone, and `last` skips them. The begin of an id is enough."""
     assert "no run of this state" in project.run("plan", "--undo", "last").err
-    project.settle(tags=[tag("A", description="one")])
+    settle(project, "one")
     first = last(project)
     assert project.apply().code == 0
     empty = last(project)
     project.wants(tags=[])
     assert project.run("apply", "-y").code == 4
-    refused = last(project)
-    for run, says in ((empty, "changed nothing"), (refused, "was refused")):
+    for run, says in ((empty, "changed nothing"), (last(project), "was refused")):
         done = project.run("plan", "--undo", run)
         assert (done.code, says in done.err) == (64, True), done.err
-    assert project.run("plan", "--undo", "last", "--format", "json").document["undo"]["run"] == first
-    assert project.run("plan", "--undo", first[:6], "--format", "json").document["undo"]["run"] == first
+    assert planned(project)["undo"]["run"] == planned(project, first[:6])["undo"]["run"] == first
 
 
 def test_a_run_in_progress_is_not_undone(project: Project) -> None:
@@ -512,15 +460,21 @@ def test_a_run_in_progress_is_not_undone(project: Project) -> None:
     assert (done.code, "under way" in done.err) == (6, True), done.err
 
 
-def test_an_apply_in_between_makes_the_undo_stale(project: Project) -> None:
-    """If another run changes the same resource, the saved undo is refused."""
-    changed(project)
-    assert project.run("plan", "--undo", "last", "--out", "undo.plan").code == 0
-    project.wants(**{**AFTER, "tags": [{**AFTER["tags"][0], "keywords": ["three"]}, AFTER["tags"][1]]})
-    assert project.apply().code == 0
-    done = project.run("apply", "undo.plan", "--format", "json")
-    assert (done.code, done.codes[0]) == (4, "stale-plan")  # it needs an approval, too
-    assert "EDITED: it changed since the plan was made" in done.document["diagnostics"][0]["message"]
+MISTAKES = [
+    ("--undo nosuchrun", "the history has no run nosuchrun"),
+    ("--undo last --base main", "--base"),
+    ("--undo last --no-delete", "--no-delete"),
+    ("--undo last --redo", "--redo"),
+    ("--undo last manifests", "--undo cannot be combined with paths"),
+    ("--force", "--force needs --undo"),
+]
+
+
+@pytest.mark.parametrize(("words", "says"), MISTAKES)
+def test_mistakes_are_usage_errors(project: Project, words: str, says: str) -> None:
+    project.settle(tags=[tag("A")])
+    done = project.run("plan", *words.split())
+    assert (done.code, says in done.err) == (64, True), done.err
 
 
 def test_a_plan_that_only_claims_to_be_an_undo_is_refused(project: Project) -> None:
@@ -538,99 +492,68 @@ def test_a_plan_that_only_claims_to_be_an_undo_is_refused(project: Project) -> N
         assert (done.code, done.codes[-1]) == (5, "plan-inconsistent"), done.out
 
 
-def test_an_undo_prints_the_git_revert_of_its_commit(project: Project) -> None:
-    """For a merge it has `-m 1`. A run with uncommitted manifests has none."""
-    folder = project.folder
-    git(folder, "init", "-q", "-b", "main")
-    (folder / ".gitignore").write_text("*.plan\n.syncengine\n")
-    project.wants(tags=[tag("A", description="one")])
-    commit_all(project.folder)
-    assert project.apply().code == 0
-    git(folder, "checkout", "-qb", "topic")
-    project.wants(tags=[tag("A", description="two")])
-    commit_all(project.folder)
-    git(folder, "checkout", "-q", "main")
-    git(folder, "merge", "-q", "--no-ff", "--no-edit", "topic")
-    assert project.apply().code == 0
-    merge = git(folder, "rev-parse", "--short=12", "HEAD")
-    planned = project.run("plan", "--undo", "last", "--format", "json").document["undo"]
-    assert planned["revert"] == f"git revert -m 1 {merge}"
-    assert f": `git revert -m 1 {merge}`." in " ".join(project.run("plan", "--undo", "last").out.split())
-    project.wants(tags=[tag("A", description="three")])
-    assert project.apply().code == 0
-    assert project.run("plan", "--undo", "last", "--format", "json").document["undo"]["revert"] is None
-
-
-def test_an_undo_is_not_compared_with_the_checked_out_tree(project: Project) -> None:
-    """It comes from the history, so it is never refused as `not-merged`."""
-    git(project.folder, "init", "-q", "-b", "main")
-    changed(project)
-    commit_all(project.folder)
-    planned = project.run("plan", "--undo", "last", "--out", "undo.plan", "--format", "json").document
-    assert (planned["commit"], planned["basis"]["tree"]) == (None, None)
-    project.wants(**BEFORE)
-    commit_all(project.folder)
-    approve = planned["gate"]["approve"]
-    assert project.run("apply", "undo.plan", *(("--approve-deletes", approve) if approve else ())).code == 0
-
-
-def test_export_and_import_keep_what_was_undone(project: Project, tmp_path: Path) -> None:
-    changed(project)
-    undo(project)
-    assert project.run("state", "export", "-o", "rows.jsonl").code == 0
-    (project.folder / ".syncengine/state.db").unlink()
-    assert project.run("state", "import", "rows.jsonl", "-y").code == 0
-    assert "undone" in project.run("plan", "--format", "json").codes
-
-
-@pytest.mark.parametrize("way", ["complete", "killed"])
-def test_one_undo_restores_a_swept_activity_type(project: Project, service: Service, way: str) -> None:
-    """It is restored without `reenableIfArchived`, and even if it is unknown whether the sweep was completed."""
-    project.settle(activityTypes=[activity_type("A"), activity_type("GOES")])
-    project.wants(activityTypes=[activity_type("A")])
-    if way == "complete":
-        assert project.apply().code == 0
-    else:
-        project.kill_during(service, "completeSyncSession", "apply", "-y", *project.approvals())
-    run = last(project)
-    undo(project, run)
-    assert {each["code"] for each in service.holds()["activityTypes"] if not each["deleted"]} == {"A", "GOES"}
-    assert project.run("plan", "--undo", run, "--detailed-exitcode").code == 0
-
-
-def test_an_undo_never_sweeps(project: Project, service: Service) -> None:
-    """Activity types that this project never declared stay, and swept ones come back."""
-    project.settings("policy: {activityTypes: exact}")
-    project.settle(activityTypes=[activity_type("A1"), activity_type("A2")])
-    project.settle(activityTypes=[activity_type("A1"), activity_type("A3")])
-    theirs = activity_type("THEIRS", description="of other people")
-    response = service.control.post("/activity-types", json={"activityTypes": [theirs]})
-    assert response.status_code == 200, response.text
-    planned = undo(project)
-    assert (planned.document["sweep"], planned.document["gate"]["tripped"]) == (None, False)
-    held = {each["code"] for each in service.holds()["activityTypes"] if not each["deleted"]}
-    assert held == {"A1", "A2", "A3", "THEIRS"}
-
-
 def test_an_undo_that_was_refused_once_can_be_repeated(project: Project, service: Service) -> None:
     """The refusal puts the category's id in doubt, and the repeated undo sends the category too."""
     project.settle(tagCategories=[category("acme")], tags=[tag("ONLY", category="acme")])
     project.settle(tagCategories=[category("acme")], tags=[tag("ONLY")])
     run = last(project)
-    project.run("plan", "--undo", run, "--out", "undo.plan")
+    planned(project, run, "--out", "undo.plan")
     service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "not now"}])
     assert project.run("apply", "undo.plan").code == 3
     service.heal()
     undo(project, run)
     assert project.rows()["tag/ONLY"]["fields"]["category"] == "acme"
-    assert project.run("plan", "--undo", run, "--format", "json").document["changes"] == []
+    assert planned(project, run)["changes"] == []
 
 
-@pytest.mark.parametrize("said", [{}, {"visibility": "PUBLIC"}])
-def test_a_creation_that_was_undone_is_not_repeated(said: dict[str, str], project: Project) -> None:
-    """This holds whether or not its manifest sets `visibility`."""
-    project.settle(tags=[tag("KEPT")])
-    project.settle(tags=[tag("KEPT"), tag("MADE", **said)])
-    undo(project)
-    assert "undone" in project.apply().codes
-    project.settle(tags=[tag("KEPT")])
+# --- in Git
+
+
+@pytest.fixture
+def in_git(project: Project) -> Project:
+    git(project.folder, "init", "-q", "-b", "main")
+    (project.folder / ".gitignore").write_text("*.plan\n.syncengine\n")
+    return project
+
+
+def test_an_undo_prints_the_git_revert_of_its_commit(in_git: Project) -> None:
+    """For a merge it has `-m 1`. A run with uncommitted manifests has none."""
+    folder = in_git.folder
+    in_git.wants(tags=described("one"))
+    commit_all(folder)
+    assert in_git.apply().code == 0
+    git(folder, "checkout", "-qb", "topic")
+    in_git.wants(tags=described("two"))
+    commit_all(folder)
+    git(folder, "checkout", "-q", "main")
+    git(folder, "merge", "-q", "--no-ff", "--no-edit", "topic")
+    assert in_git.apply().code == 0
+    command = f"git revert -m 1 {git(folder, 'rev-parse', '--short=12', 'HEAD')}"
+    assert planned(in_git)["undo"]["revert"] == command
+    assert f": `{command}`." in " ".join(in_git.run("plan", "--undo", "last").out.split())
+    settle(in_git, "three")
+    assert planned(in_git)["undo"]["revert"] is None
+
+
+def test_an_undo_is_not_compared_with_the_checked_out_tree(in_git: Project) -> None:
+    """It comes from the history, so it is never refused as `not-merged`."""
+    changed(in_git)
+    commit_all(in_git.folder)
+    document = planned(in_git, "last", "--out", "undo.plan")
+    assert (document["commit"], document["basis"]["tree"]) == (None, None)
+    in_git.wants(**BEFORE)
+    commit_all(in_git.folder)
+    approve = document["gate"]["approve"]
+    assert in_git.run("apply", "undo.plan", *(("--approve-deletes", approve) if approve else ())).code == 0
+
+
+def test_a_forged_commit_of_a_run_is_no_option_for_git(in_git: Project, tmp_path: Path) -> None:
+    """A commit in the state such as `--output=FILE` must not make `git rev-list` overwrite the file."""
+    commit_all(in_git.folder)
+    in_git.settle(tags=[tag("A")])
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    with closing(sqlite3.connect(in_git.loaded().state)) as state, state:
+        state.execute("UPDATE state_runs SET clean = 1, revision = ?", (f"--output={victim}",))
+    assert in_git.run("plan", "--undo", "last").code == 0
+    assert victim.read_text() == "precious"
