@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.schemas import schemas
 from syncengine.serve.probes import Metrics
 from syncengine.service.operations import OPERATIONS, Operation
-from syncengine.templating.filters import ENTRIES
+from syncengine.templating.filters import ENTRIES, FilterEntry
 from tests.support import warm
 from tests.support.pages import BLOCK, FILE, WRITES, Walk, blocks, walked
 
@@ -151,15 +151,7 @@ def test_a_citation_that_leads_nowhere_is_found(text: str) -> None:
     assert list(broken(text.format(md="md"), ROOT / "tests"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "docs/planning.md 1.3, 6",
-        "docs/interface.md §2, §4",
-        "RFC 8259 §6, §8.1",
-        "x.md5",
-    ],
-)
+@pytest.mark.parametrize("text", ["docs/planning.md 1.3, 6", "docs/interface.md §2, §4", "RFC 8259 §6, §8.1", "x.md5"])
 def test_a_valid_citation_is_accepted(text: str) -> None:
     """RFCs may be cited, too."""
     assert list(broken(text, ROOT / "tests")) == []
@@ -200,24 +192,18 @@ def test_the_rules_of_planning_keep_their_numbers() -> None:
     assert set(ANCHOR.findall(text_of(DOCS / "planning.md"))) >= PLANNING
 
 
-@pytest.mark.parametrize("command", [name for section in SECTIONS.values() for name in section])
-def test_every_command_is_described(command: str) -> None:
-    assert re.search(rf"^\| `{command}\b", text_of(DOCS / "commands.md"), re.MULTILINE)
+COMMANDS = {
+    **{name: f"\n| `{name}" for section in SECTIONS.values() for name in section},
+    **{code.name: f"\n| {code.value} |" for code in ExitCode},
+    **{name: name for name in (*PLAN_FORMATS, *REPORT_FORMATS, *DIAGNOSTIC_FORMATS)},
+    **{code: f"\n| `{code}` |" for code in (*LINTS, *PLANNING_LINTS, *SETTING_LINTS)},
+}
+"""Commands, exit codes, formats and warnings, and how the page names each of them."""
 
 
-@pytest.mark.parametrize("code", ExitCode, ids=lambda code: code.name)
-def test_every_exit_code_is_described(code: ExitCode) -> None:
-    assert re.search(rf"^\| {code.value} \|", text_of(DOCS / "commands.md"), re.MULTILINE)
-
-
-@pytest.mark.parametrize("name", sorted({*PLAN_FORMATS, *REPORT_FORMATS, *DIAGNOSTIC_FORMATS}))
-def test_every_format_is_described(name: str) -> None:
-    assert name in text_of(DOCS / "commands.md")
-
-
-@pytest.mark.parametrize("code", sorted({*LINTS, *PLANNING_LINTS, *SETTING_LINTS}))
-def test_every_warning_is_described(code: str) -> None:
-    assert f"\n| `{code}` |" in text_of(DOCS / "commands.md")
+def test_everything_that_a_command_line_shows_is_described() -> None:
+    text = text_of(DOCS / "commands.md")
+    assert [name for name, written in COMMANDS.items() if written not in text] == []
 
 
 @pytest.mark.parametrize("kind", SINKS)
@@ -241,54 +227,44 @@ def test_every_state_of_a_group_is_described() -> None:
     assert states == schema["$defs"]["GroupState"]["enum"]
 
 
-def test_every_setting_of_the_project_file_is_described() -> None:
-    """The page's table is generated from the schema."""
-    page = DOCS / "project-file.md"
-    text = generated(page, "keys", "\n".join(["| key | meaning |", "|---|---|", *settings_rows()]))
-    assert text_of(page) == text
+def filter_rows(entries: Mapping[str, FilterEntry]) -> list[str]:
+    return [f"| {entry.written} | {entry.result} |" for entry in entries.values() if entry.written]
 
 
-def test_every_metric_is_described() -> None:
-    """The page's table has the descriptions that Prometheus shows."""
-    page = DOCS / "operate.md"
-    text = generated(page, "metrics", "\n".join(["| metric | meaning |", "|---|---|", *metric_rows()]))
-    assert text_of(page) == text
+def sign_rows() -> list[str]:
+    """The names that a source is looked through for."""
+    return [f"| {value} | {', '.join(f'`{name}`' for name in sorted(names))} |" for value, names in SIGNS.items()]
 
 
-def test_every_filter_of_ours_is_described() -> None:
-    """The page's table has the filters that Jinja2 does not have, and those that read text in our own way."""
-    page = DOCS / "manifests-from-data.md"
-    rows = [f"| {entry.written} | {entry.result} |" for entry in ENTRIES.values() if entry.written]
-    text = generated(page, "filters", "\n".join(["| filter | result |", "|---|---|", *rows]))
-    assert text_of(page) == text
-    assert {name for name, entry in ENTRIES.items() if not entry.written} <= {*JINJA} <= {*ENTRIES, "random"}
+TABLES: dict[tuple[str, str], tuple[str, Callable[[], Iterable[str]]]] = {
+    ("project-file.md", "keys"): ("key | meaning", lambda: settings_rows()),
+    ("operate.md", "metrics"): ("metric | meaning", lambda: metric_rows()),
+    ("manifests-from-data.md", "filters"): ("filter | result", lambda: filter_rows(ENTRIES)),
+    ("manifests-from-data.md", "signs"): ("value | names of fields", sign_rows),
+    ("posted-time-settings.md", "filters"): (
+        "filter | result for 10000 s, or for a time",
+        lambda: filter_rows(templates.ENTRIES),
+    ),
+}
+"""The tables between two marks of a page, which are made of what the program knows."""
 
 
-def test_every_sign_of_a_longer_list_is_described() -> None:
-    """The page's table has the names that a source is looked through for."""
-    page = DOCS / "manifests-from-data.md"
-    rows = [f"| {value} | {', '.join(f'`{name}`' for name in sorted(names))} |" for value, names in SIGNS.items()]
-    text = generated(page, "signs", "\n".join(["| value | names of fields |", "|---|---|", *rows]))
-    assert text_of(page) == text
-
-
-def test_every_filter_of_posted_time_is_described() -> None:
-    """The page's table has the filters that only posted time has, or has in its own way."""
-    page = DOCS / "posted-time-settings.md"
-    rows = [f"| {entry.written} | {entry.result} |" for entry in templates.ENTRIES.values()]
-    head = ["| filter | result for 10000 s, or for a time |", "|---|---|"]
-    text = generated(page, "filters", "\n".join([*head, *rows]))
-    assert text_of(page) == text
-
-
-def generated(page: Path, name: str, table: str) -> str:
-    """The page with this table between its two marks; with `SYNCENGINE_DOCS=write`, the page is written."""
+@pytest.mark.parametrize(("page", "name"), TABLES)
+def test_a_table_of_a_page_is_complete(page: str, name: str) -> None:
+    """With `SYNCENGINE_DOCS=write`, the page is written."""
+    head, rows = TABLES[page, name]
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
-    before, _, rest = text_of(page).partition(begin)
+    before, _, rest = text_of(DOCS / page).partition(begin)
+    table = "\n".join([f"| {head} |", "|---|---|", *rows()])
     text = f"{before}{begin}{table}\n{end}{rest.partition(end)[2]}"
     if WRITES:
-        page.write_text(text, encoding="utf-8")
-    return text
+        (DOCS / page).write_text(text, encoding="utf-8")
+    assert text_of(DOCS / page) == text
+
+
+def test_every_filter_of_jinja_is_ours_or_described() -> None:
+    """The table has the filters that Jinja2 does not have, and those that read text in our own way."""
+    assert {name for name, entry in ENTRIES.items() if not entry.written} <= {*JINJA} <= {*ENTRIES, "random"}
 
 
 def settings_rows() -> Iterator[str]:

@@ -27,6 +27,7 @@ from typing import Any
 from tests import postgresql
 from tests.cli.program import Project
 from tests.cli.service import Service, serving
+from tests.support.git import git
 
 ELSEWHERE = [sys.executable, "-m", "tests.operate.elsewhere"]
 LEASE_SECONDS, TIMEOUT_SECONDS = 6.0, 2.0
@@ -212,15 +213,6 @@ def _busy(pid: int) -> float:
 
 def _read(stream: Any, begin: float, lines: list[tuple[float, str]]) -> None:
     lines += ((time.monotonic() - begin, line.rstrip("\n")) for line in stream)
-
-
-def git(folder: Path, *arguments: str) -> str:
-    who = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com"}
-    who |= {name.replace("AUTHOR", "COMMITTER"): value for name, value in who.items()}
-    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), **who}
-    done = subprocess.run(["git", *arguments], cwd=folder, env=environ, capture_output=True, text=True)
-    assert done.returncode == 0, (arguments, done.stderr)
-    return done.stdout.strip()
 
 
 @contextmanager

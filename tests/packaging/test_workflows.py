@@ -1,4 +1,4 @@
-"""The generated CI files fit the hosts' published schemas, and an analyser of workflows accepts them."""
+"""The generated CI files and the repository's own fit published schemas, and an analyser of workflows accepts them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,15 @@ from typing import Any
 import pytest
 import yaml
 
-from syncengine.tools.init import CI, EXAMPLES, starter_files
-from syncengine.tools.init.jobs import (
-    ACTIONS,
-    COMMANDS,
-    CONDITIONS,
-    DELIVERED,
-    UNCHOSEN,
-    delivered,
-    installation_of,
-    laid,
-)
-from tests.cli.program import Project
-from tests.support.git import git
+from syncengine import __version__
+from syncengine.tools.init import CI, starter_files
+from syncengine.tools.init.jobs import ACTIONS, COMMANDS, CONDITIONS, DELIVERED, delivered, installation_of, laid
+
+from .checkers import flaws, misfits
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = Path(sys.executable).parent
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"))
 SCHEMAS = {
     ".github/workflows/syncengine.yml": "vendor.github-workflows",
     ".gitlab-ci.yml": "vendor.gitlab-ci",
@@ -57,22 +50,26 @@ def test_the_files_of_the_repository_are_made_of_the_definition(name: str) -> No
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_a_ci_file_fits_the_published_schema(folder: Path, name: str) -> None:
-    command = [str(PROGRAMS / "check-jsonschema"), "--builtin-schema", SCHEMAS[name], str(folder / name)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    assert misfits(SCHEMAS[name], folder / name) == ""
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, *FORMS], ids=lambda path: path.stem)
+def test_a_file_of_the_repository_fits_the_published_schema(path: Path) -> None:
+    """Workflows, and the forms of issues, of which every field has an id and a label."""
+    form = f"vendor.github-issue-{'config' if path.stem == 'config' else 'forms'}"
+    assert misfits(form if path in FORMS else SCHEMAS[CI["github"]], path) == ""
 
 
 def test_a_schema_rejects_a_misspelt_key(folder: Path) -> None:
-    """The schema rejects a misspelt key; otherwise the test above would prove nothing."""
-    path = folder / ".github/workflows/syncengine.yml"
+    """Otherwise the tests above would prove nothing."""
+    path = folder / CI["github"]
     path.write_text(path.read_text().replace("runs-on", "run-on"))
-    command = [str(PROGRAMS / "check-jsonschema"), "--builtin-schema", SCHEMAS[CI["github"]], str(path)]
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 1
+    assert misfits(SCHEMAS[CI["github"]], path)
 
 
 def test_an_analyser_of_workflows_finds_nothing(folder: Path) -> None:
     """No template in a script, no action pinned by a tag, no unused permission, no secret where it is not needed."""
-    assert _audited(folder) == (0, [])
+    assert flaws(folder, *WORKFLOWS) == []
 
 
 @pytest.mark.parametrize(
@@ -87,18 +84,10 @@ def test_an_analyser_of_workflows_finds_nothing(folder: Path) -> None:
 )
 def test_the_analyser_finds_planted_flaws(folder: Path, harm: str, by: str, code: str) -> None:
     """The analyser finds each planted flaw; otherwise the test above would prove nothing."""
-    path = folder / ".github/workflows/syncengine.yml"
+    path = folder / CI["github"]
     assert harm in path.read_text()
     path.write_text(path.read_text().replace(harm, by, 1))
-    status, codes = _audited(folder)
-    assert status != 0
-    assert code in codes
-
-
-def _audited(folder: Path) -> tuple[int, list[str]]:
-    command = [str(PROGRAMS / "zizmor"), "--offline", "--persona=pedantic", "--format=json", "--no-config", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode, [finding["ident"] for finding in json.loads(done.stdout or "[]")]
+    assert code in flaws(folder)
 
 
 def jobs(name: str) -> dict[str, Any]:
@@ -160,13 +149,6 @@ def test_only_the_step_that_needs_a_secret_has_it() -> None:
         **dict.fromkeys(("apply", "reassert"), "production"),
         "drift": {"name": "production", "action": "access"},
     }
-
-
-def test_a_merge_queue_runs_the_plan_job() -> None:
-    """The plan job also runs for merge groups; a required check that never reports would block the queue."""
-    document = yaml.load(MADE[CI["github"]], yaml.BaseLoader)
-    assert "merge_group" in document["on"]
-    assert "github.event_name == 'merge_group'" in document["jobs"]["plan"]["if"]
 
 
 def test_no_job_drops_a_waiting_apply() -> None:
@@ -244,14 +226,12 @@ def test_no_place_of_a_file_is_left_empty() -> None:
 def test_the_image_is_built_from_the_source_beside_it(tmp_path: Path) -> None:
     """The Dockerfile copies all that a build needs, installs no package of an index by name, and drops root."""
     lines = delivered()["Dockerfile"].splitlines()
-    for line in lines:
-        match line.split():
-            case ["COPY", *sources, target]:
-                for source in sources:
-                    place = tmp_path / Path(target).relative_to("/usr/src/syncengine")
-                    place = place if len(sources) == 1 else place / source
-                    copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
-                    copy(ROOT / source, place)
+    copies = [line.split()[1:] for line in lines if line.startswith("COPY ")]
+    for *sources, target in copies:
+        for source in sources:
+            place = tmp_path / Path(target).relative_to("/usr/src/syncengine")
+            copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
+            copy(ROOT / source, place if len(sources) == 1 else place / source)
     build = "import setuptools.build_meta as backend; backend.build_wheel('wheels')"
     done = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -270,119 +250,42 @@ def test_the_action_installs_the_version_that_a_workflow_pins() -> None:
     assert step["env"] == {"SYNCENGINE_PACKAGE": "${{ github.action_path }}[postgresql]"}
 
 
-# --- init --ci
+# --- the repository's own
 
 
-@pytest.mark.parametrize("host", CI)
-def test_a_new_project_has_the_jobs_of_its_host(tmp_path: Path, host: str) -> None:
-    """The jobs are written where the host reads them, without files for other hosts."""
-    project = Project(tmp_path, "sandbox")
-    done = project.run("init", "made", "--ci", host, "--install", PACKAGE)
-    assert done.code == 0, done.err
-    assert (tmp_path / "made" / CI[host]).read_text() == MADE[CI[host]]
-    assert not (tmp_path / "made" / "ci").exists()
-    assert not any((tmp_path / "made" / other).exists() for key, other in CI.items() if key != host)
+def test_an_action_is_the_same_commit_wherever_it_is_used() -> None:
+    """Our workflows, the action and the workflows for users pin the same commit, with its version in a comment."""
+    texts = [path.read_text(encoding="utf-8") for path in [*WORKFLOWS, ROOT / "action.yml"]]
+    texts += [f"uses: {action}" for action in ACTIONS.values()]
+    uses = [line.partition("uses: ")[2] for text in texts for line in text.splitlines() if "uses: " in line]
+    pins = dict(re.fullmatch(r"([\w/-]+)@([0-9a-f]{40} # v\d+\.\d+\.\d+)", use).groups() for use in uses)  # type: ignore[union-attr] # each matches
+    assert uses
+    assert all(use == f"{action}@{pins[action]}" for use in uses for action in [use.partition("@")[0]])
 
 
-@pytest.mark.parametrize("host", CI)
-def test_a_project_that_exists_gets_jobs_and_keeps_its_files(tmp_path: Path, host: str) -> None:
-    project = Project(tmp_path, "sandbox")
-    before = project.files()
-    assert project.run("init", "--ci", host, "--install", PACKAGE).code == 0
-    assert project.files() == {**before, CI[host]: MADE[CI[host]].encode()}
-    (tmp_path / CI[host]).write_text("mine")
-    done = project.run("init", "--ci", host, "--install", PACKAGE)
-    assert (done.code, "already exists and was kept" in done.err) == (0, True)
-    assert (tmp_path / CI[host]).read_text() == "mine"
+def test_every_version_of_python_that_is_promised_is_tested() -> None:
+    """CI tests every version from the minimum in `requires-python` on."""
+    ci = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+    versions = ci["jobs"]["test"]["strategy"]["matrix"]["python"]
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert re.findall(r'requires-python = ">=(.+)"', text) == versions[:1]
+    assert re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text) == versions
+    assert versions == ["3.11", "3.12", "3.13", "3.14"]
 
 
-def test_jobs_are_not_written_where_no_host_reads_them(tmp_path: Path) -> None:
-    """`init --ci` in a subfolder of a repository fails and writes nothing."""
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    done = Project(tmp_path, "sandbox").run("init", "below", "--ci", "github", "--install", PACKAGE)
-    assert (done.code, "at the root of a repository" in done.err) == (1, True)
-    assert not (tmp_path / "below").exists()
+def test_a_release_has_the_notes_of_the_changelog(tmp_path: Path) -> None:
+    """They are the changelog's section of the version, which is printed for later jobs. A tag that differs from the
+    program's version is no release."""
 
+    def notes(tag: str) -> subprocess.CompletedProcess[str]:
+        script = ROOT / ".github/scripts/release_notes.py"
+        command = [sys.executable, str(script), tag, str(tmp_path / "notes")]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
-def test_examples_are_the_files_that_init_writes() -> None:
-    """Without a chosen host, both examples start with comments: no host runs them, and how to change that."""
-    files = starter_files(UNCHOSEN)
-    for host, name in EXAMPLES.items():
-        chosen = files[name].replace('SYNCENGINE_PACKAGE: ""', 'SYNCENGINE_PACKAGE: "firm-syncengine[postgresql]==2.0"')
-        assert chosen.endswith(MADE[CI[host]])
-        head = chosen.removesuffix(MADE[CI[host]])
-        assert all(line.startswith("#") for line in head.splitlines())
-        assert head.startswith("# An example to read: no host runs it here.")
-        assert f"syncengine init --ci {host} --install" in head
-        assert CI[host] in head
-
-
-def test_examples_name_a_branch_and_leave_a_host_with_jobs_alone(tmp_path: Path) -> None:
-    """The GitHub example names the branch `main`; there is no example for a host that already has jobs."""
-    project = Project(tmp_path, "sandbox")
-    assert project.run("init", "made").code == 0
-    document = yaml.load((tmp_path / "made" / EXAMPLES["github"]).read_text(), yaml.BaseLoader)
-    assert document["on"]["push"] == {"branches": ["main"]}
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / CI["gitlab"]).write_text("mine")
-    assert project.run("init", "other").code == 0
-    assert [file.name for file in (tmp_path / "other/ci").iterdir()] == ["github-actions.yml"]
-
-
-@pytest.mark.parametrize("host", CI)
-@pytest.mark.parametrize("before", ["firm-syncengine==1.0", "https://pypi.example.com/simple/"])
-def test_the_output_says_when_a_kept_file_installs_another_package(tmp_path: Path, host: str, before: str) -> None:
-    """When `--install` differs from a kept file, the output says how to change the file."""
-    project = Project(tmp_path, "sandbox")
-    assert project.run("init", "--ci", host, "--install", before).code == 0
-    assert "was not changed" not in project.run("init", "--ci", host, "--install", before).err
-    err = project.run("init", "--ci", host, "--install", PACKAGE).err
-    assert f"{CI[host]} was not changed." in err
-    assert "firm-syncengine==2.0" not in err
-    assert "edit SYNCENGINE_PACKAGE in it" in err
-
-
-@pytest.mark.parametrize(
-    ("branches", "origin", "branch"),
-    [
-        ([], None, "main"),
-        (["master"], None, "master"),
-        (["master", "main"], None, "main"),
-        (["feature"], None, "main"),
-        (["main"], "release+1", r"release\+1"),
-    ],
-)
-def test_what_is_merged_into_the_default_branch_is_applied(
-    tmp_path: Path, branches: list[str], origin: str | None, branch: str
-) -> None:
-    """The default branch is origin's HEAD if the clone knows it; characters of a pattern are escaped."""
-    project = Project(tmp_path, "sandbox")
-    git(tmp_path, "init", "-q")
-    tree = git(tmp_path, "commit-tree", "-m", "x", git(tmp_path, "write-tree"))
-    for name in branches:
-        git(tmp_path, "update-ref", f"refs/heads/{name}", tree)
-    if origin:
-        git(tmp_path, "symbolic-ref", "refs/remotes/origin/HEAD", f"refs/remotes/origin/{origin}")
-    done = project.run("init", "--ci", "github", "--install", PACKAGE)
-    document = yaml.load((tmp_path / CI["github"]).read_text(), yaml.BaseLoader)
-    assert document["on"]["push"] == {"branches": [branch]}
-    assert f"only the branch {origin or branch}" in done.err
-
-
-STEPS = {
-    "github": ["SYNCENGINE_STATE_READER", "create `production`", ".github/workflows/syncengine.yml", "`Plan`"],
-    "gitlab": ["GITLAB_TOKEN", "schedules", ".gitlab-ci.yml", "Pipelines must succeed", "oldest_first"],
-}
-
-
-@pytest.mark.parametrize("host", CI)
-def test_init_lists_what_to_set_up_in_order(tmp_path: Path, host: str) -> None:
-    """`init` lists service, state, adopt and first apply, then secrets, environment and the required check."""
-    err = Project(tmp_path, "sandbox").run("init", "made", "--ci", host, "--install", PACKAGE).err
-    order = ["Next:", "baseUrl", "state:", "made adopt", "made apply --new-state", *STEPS[host]]
-    places = [err.index(word) for word in order]
-    assert places == sorted(places)
-    assert "firm-syncengine is your team's name" in err
-    wheel = "vendor/x-1-py3-none-any.whl"
-    err = Project(tmp_path, "sandbox").run("init", "with", "--ci", host, "--install", wheel).err
-    assert f"Commit {CI[host]} and {wheel}" in err
+    done = notes("9.9.9")
+    assert (done.returncode, "9.9.9" in done.stderr) == (1, True)
+    done = notes(__version__)
+    assert (done.returncode, done.stdout) == (0, f"{__version__}\n"), done.stderr
+    text = (tmp_path / "notes").read_text(encoding="utf-8")
+    assert "\n## " not in text
+    assert text in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8") + "\n"

@@ -109,6 +109,7 @@ class GitHubRunner(Runner):
     def run(self, job: str, event: Event) -> JobEnd:
         work = self.checkout(event.commit)
         document = yaml.load((work / ".github/workflows/syncengine.yml").read_text(), yaml.CSafeLoader)
+        assert event.kind in document[True]  # as YAML 1.1 reads `on`
         definition = document["jobs"][job]
         assert self._holds(definition["if"], event, passed=True), f"{job} does not run on {event.kind}"
         environ = {**self._variables(event), **document["env"]}

@@ -14,13 +14,13 @@ from syncengine.posted_time.pace import WIDTH
 from tests import postgresql
 from tests.sandbox.receiver import receiving
 
-from .world import LEDGER, World, eventually
+from .world import HTTP_SINK, LEDGER, World, eventually
 
 pytestmark = pytest.mark.slow
 
 
 def test_posted_time_is_delivered_and_acknowledged_with_the_ledgers_reference(estate: World) -> None:
-    """Each group becomes one row, and the service gets the sink's reference as externalId.
+    """Each group becomes one row, and the service gets the sink's reference as externalId. The probes count it.
 
     A group that is offered again is acknowledged again, and not delivered.
     """
@@ -32,6 +32,13 @@ def test_posted_time_is_delivered_and_acknowledged_with_the_ledgers_reference(es
     eventually(lambda: len(estate.posted()["a"]["told"]) == 2)
     assert [told["status"] for told in estate.posted()["a"]["told"]] == ["SUCCESS", "SUCCESS"]
     assert estate.ledger() == ["a", "b", "c"]
+    # The service has the acknowledgement a moment before the inbox records that it was accepted.
+    eventually(lambda: estate.figures().get('syncengine_inbox_groups{state="acknowledged"}') == "3.0")
+    assert estate.answer("/healthz") == {"alive": True}
+    assert estate.answer("/readyz")["reasons"] == []
+    figures = estate.figures()
+    counted = ('syncengine_groups_total{outcome="SUCCESS"}', 'syncengine_sink_up{sink="ledger"}', "syncengine_leads")
+    assert [figures[name] for name in counted] == ["4.0", "1.0", "1.0"]
 
 
 def test_thirty_groups_and_six_sigkills_make_thirty_rows(estate: World) -> None:
@@ -63,28 +70,6 @@ def test_a_sink_that_fails_a_group_of_an_earlier_process_is_looked_at_again_at_o
     began = time.monotonic()
     eventually(estate.ledger)
     assert time.monotonic() - began < 30
-
-
-HTTP_SINK = """\
-    - name: pms
-      http: {{url: "{url}", method: POST, json: {{id: "{{{{ group.groupId }}}}"}}}}
-"""
-
-
-def test_a_sink_that_goes_down_is_reported_once_and_rescinded_once_it_recovers(estate: World) -> None:
-    """While the sink is down, users see a health message and nothing is fetched; afterwards the group is delivered."""
-    with receiving() as target:
-        estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")))
-        estate.serve_ready()
-        target.answers.extend([(503, "secret words of the target")] * 2)
-        estate.post("a")
-        health = eventually(estate.health)
-        assert "pms" in health["userErrorMessage"]
-        assert "secret words" not in health["userErrorMessage"]
-        estate.all_succeed()
-        eventually(lambda: estate.health() is None)
-        assert [call["id"] for call in target.calls][-1] == "a"
-    assert (estate.told("reportHealthFailure"), estate.told("rescindHealthFailure")) == (1, 1)
 
 
 def test_a_sink_that_cannot_be_reached_at_the_start_is_reported_with_its_type(estate: World) -> None:

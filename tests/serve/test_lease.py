@@ -10,6 +10,8 @@ from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
 from tests import postgresql
 
+HERE = Holder.here("serve", {})
+
 
 async def until(there: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
@@ -17,17 +19,22 @@ async def until(there: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-def test_a_standby_outlives_its_database_being_away() -> None:
-    """The standby reports each reason to wait once, and gets the lease as soon as the holder has released it."""
+def test_a_standby_outlives_its_database_being_away_and_can_be_stopped() -> None:
+    """It reports each reason to wait once, and gets the lease as soon as the holder has released it."""
     said: list[str] = []
+    unheard: list[str] = []
 
     async def play(server: postgresql.Server) -> None:
         with open_inbox(server.url(), write=True) as first, open_inbox(server.url(), write=True) as second:
-            held = first.lease(Holder.here("serve", {}))
-            waiting = asyncio.create_task(stand_by(second, Holder.here("serve", {}), asyncio.Event(), said.append))
+            held = first.lease(HERE)
+            stop = asyncio.Event()
+            waiting = asyncio.create_task(stand_by(second, HERE, asyncio.Event(), said.append))
             await until(lambda: len(said) == 1)
             await asyncio.to_thread(server.stop)
-            await until(lambda: len(said) == 2 or waiting.done())
+            stopped = asyncio.create_task(stand_by(first, HERE, stop, unheard.append))
+            await until(lambda: len(said) == 2 and bool(unheard))
+            stop.set()
+            assert await asyncio.wait_for(stopped, 60) is None
             await asyncio.to_thread(server.start)
             await asyncio.to_thread(held.release)
             lease = await asyncio.wait_for(waiting, 60)
@@ -39,21 +46,4 @@ def test_a_standby_outlives_its_database_being_away() -> None:
         asyncio.run(play(server))
     assert len(said) == 2
     # The message depends on how far the server's stop had come.
-    stopped = ("is running", "starting or stopping", "ended the connection")
-    assert any(words in said[1] for words in stopped)
-
-
-def test_a_standby_whose_database_is_away_can_be_stopped() -> None:
-    said: list[str] = []
-
-    async def play(server: postgresql.Server) -> None:
-        with open_inbox(server.url(), write=True) as inbox:
-            await asyncio.to_thread(server.stop)
-            stop = asyncio.Event()
-            waiting = asyncio.create_task(stand_by(inbox, Holder.here("serve", {}), stop, said.append))
-            await until(lambda: bool(said))
-            stop.set()
-            assert await asyncio.wait_for(waiting, 60) is None
-
-    with postgresql.running() as server:
-        asyncio.run(play(server))
+    assert any(words in said[1] for words in ("is running", "starting or stopping", "ended the connection"))

@@ -15,9 +15,9 @@ import pytest
 from tests.cli.program import tag
 from tests.cli.service import KEY
 from tests.posted_time.receiver import receiving
-from tests.support import loopback
 from tests.support.ports import unused_port
 
+from .test_webhook import HOOK
 from .world import CALLER_KEY, LEDGER, World, eventually
 
 pytestmark = pytest.mark.slow
@@ -25,46 +25,36 @@ pytestmark = pytest.mark.slow
 # --- reconciling
 
 
-def test_a_plan_that_a_rule_denies_is_logged_and_nothing_of_it_is_applied(estate: World) -> None:
-    """A new rule counts from the next round without a restart; a plan that it allows is applied again."""
-    estate.settings(every="1s")
-    estate.project.wants(tags=[tag("A")])
+def test_manifests_are_applied_on_the_interval_and_what_may_not_be_is_logged(estate: World) -> None:
+    """`serve` may start before the folder of manifests exists. Nothing is applied of an invalid manifest, of a plan
+    that needs an approval, and of one that a new rule denies; delivery goes on, and what is corrected is applied."""
+    estate.settings(every="1s", more="policy: {tagRemoval: retire}")
+    began = time.time()
     served = estate.serve()
-    eventually(lambda: estate.service.tags() == ["A"])
+    served.says("no-manifests")
+
+    def applied(*names: str, **given: str) -> None:
+        estate.project.wants(tags=[tag(name, **given) for name in names])
+        eventually(lambda: estate.service.tags() == list(names))
+
+    applied("A", "B", "C", "D")
+    estate.project.wants(tags=[tag("A", nmae="x")])
+    assert "manifests/all.yaml:2:" in served.says("not-reconciled")[0]
+    estate.project.wants(tags=[tag("D")])
+    assert "--approve-deletes" in served.says("not-reconciled", 2)[1]
     (estate.project.folder / "policies").mkdir()
     rule = "rules: [{name: named, for: tag, deny: after.description is none}]"
     (estate.project.folder / "policies" / "all.yaml").write_text(rule, encoding="utf-8")
-    estate.project.wants(tags=[tag("A"), tag("B")])
-    assert "(rule named, policies/all.yaml:1)" in served.says("not-reconciled")[0]
-    assert any(message.endswith("; the next apply is in 1 s") for message in served.messages("reconciled"))
-    assert estate.service.tags() == ["A"]
-    estate.project.wants(tags=[tag("A"), tag("B", description="b")])
-    eventually(lambda: estate.service.tags() == ["A", "B"])
-
-
-def test_manifests_are_applied_on_the_interval(estate: World) -> None:
-    """`serve` may start before the folder of manifests exists; an edited manifest is applied too."""
-    estate.settings(every="1s")
-    began = time.time()
-    estate.serve().says("no-manifests")
-    for tags in (["A"], ["A", "B"]):
-        estate.project.wants(tags=[tag(name) for name in tags])
-        eventually(lambda tags=tags: estate.service.tags() == tags)  # type: ignore[misc] # a lambda with a default
-    eventually(lambda: float(estate.figures()["syncengine_reconciled_timestamp_seconds"]) >= began)
-
-
-def test_an_invalid_manifest_is_logged_with_its_place_and_delivery_goes_on(estate: World) -> None:
-    """Nothing of an invalid manifest is applied; posted time is delivered meanwhile, and a corrected one is applied."""
-    estate.settings(every="1s")
-    estate.project.wants(tags=[tag("A", nmae="x")])
-    served = estate.serve()
-    assert "manifests/all.yaml:2:" in served.says("not-reconciled")[0]
+    estate.project.wants(tags=[tag(name) for name in "ABCDE"])
+    assert "(rule named, policies/all.yaml:1)" in served.says("not-reconciled", 3)[2]
     eventually(estate.ready)
-    estate.post("a")
-    eventually(lambda: estate.ledger() == ["a"])
-    assert estate.service.tags() == []
-    estate.project.wants(tags=[tag("A")])
-    eventually(lambda: estate.service.tags() == ["A"])
+    estate.deliver("a")
+    assert estate.ledger() == ["a"]
+    assert estate.service.tags() == ["A", "B", "C", "D"]
+    assert estate.told("deleteKeyword") == 0
+    applied("A", "B", "C", "D", "E", description="e")
+    eventually(lambda: float(estate.figures()["syncengine_reconciled_timestamp_seconds"]) >= began)
+    assert any(message.endswith("; the next apply is in 1 s") for message in served.messages("reconciled"))
 
 
 def test_a_warning_is_given_once_however_often_manifests_are_applied(estate: World) -> None:
@@ -112,19 +102,6 @@ def test_a_reload_that_is_asked_for_during_the_start_ends_nothing(estate: World)
         assert process.wait(30) == 0
 
 
-def test_a_gate_that_trips_is_logged_and_nothing_is_forced(estate: World) -> None:
-    """When a plan needs approval, its tags stay, the log says how to approve it, and posted time is delivered."""
-    estate.settings(every="1s", more="policy: {tagRemoval: retire}")
-    estate.project.wants(tags=[tag("A"), tag("B"), tag("C"), tag("D")])
-    served = estate.serve()
-    eventually(lambda: len(estate.service.tags()) == 4)
-    estate.project.wants(tags=[tag("D")])
-    assert "--approve-deletes" in served.says("not-reconciled")[0]
-    estate.post("a")
-    eventually(lambda: estate.ledger() == ["a"])
-    assert estate.told("deleteKeyword") == 0
-
-
 def test_a_stop_in_the_middle_of_an_apply_waits_for_its_answer(estate: World) -> None:
     """The answer is recorded and the lock released, so that the next plan is empty."""
     estate.project.wants(tags=[tag("A")])
@@ -158,65 +135,43 @@ def test_manifests_alone_need_no_inbox(estate: World, is_off: bool) -> None:
 # --- reloading
 
 
-def test_a_changed_project_file_takes_effect(estate: World) -> None:
-    """A new refusal rule counts for the next group, without a restart."""
-    served = estate.serve_ready()
-    estate.settings(posted='  refuse: [{when: "not tag", message: New rule.}]')
-    (message,) = served.says("configuration")
-    assert "refuse[0].message was added" in message, message
-    assert "New rule" not in message
-    served.says("leading", 2)
-    estate.post("a", tag=None, tags=[])
-    eventually(lambda: estate.states() == {"a": "failed"})
-    assert estate.posted()["a"]["message"] == "New rule."
-    assert estate.ledger() == []
-
-
-def test_a_changed_narrative_template_takes_effect(estate: World) -> None:
-    """It is a file of its own, which the project file names."""
+def test_a_changed_configuration_takes_effect_unless_it_is_invalid(estate: World) -> None:
+    """A template in a file of its own counts, too. The log names file and line of an error, but quotes no new setting;
+    the old configuration stays in use, also if only the service refuses the new one."""
     template = estate.project.folder / "narrative.j2"
     template.write_text("one")
     sinks = LEDGER.replace("{{ tag.name }}", "{{ narrative }}")
-    estate.settings(sinks=sinks, posted="  narrative: {template: narrative.j2}")
+    narrated = "  narrative: {template: narrative.j2}"
+    estate.settings(sinks=sinks, posted=narrated)
     served = estate.serve_ready()
     estate.deliver("a")
     template.write_text("two")
     served.says("leading", 2)
     estate.deliver("b")
     assert estate.matters() == ["one", "two"]
-
-
-@pytest.mark.parametrize(
-    ("posted", "place"),
-    [("  unmatched: perhaps", "syncengine.yaml:"), ('  refuse: [{when: "tga", message: No.}]', "syncengine.yaml:")],
-    ids=["a bad value", "an unknown name in a template"],
-)
-def test_an_invalid_configuration_is_logged_and_the_old_one_stays_in_use(
-    estate: World, posted: str, place: str
-) -> None:
-    """The log says file and line of the error, and delivery goes on with the old configuration."""
-    served = estate.serve_ready()
-    estate.settings(posted=posted)
-    message = served.says("configuration")[0]
-    assert "the old one stays in use" in message
-    assert place in message
-    estate.post("a")
-    eventually(lambda: estate.ledger() == ["a"])
-    told = eventually(lambda: estate.probe("/readyz"))
-    assert told.status_code == 200
-    assert told.json()["configuration"]
-
-
-def test_a_configuration_that_the_service_does_not_accept_gives_way_to_the_old_one(estate: World) -> None:
-    """A valid file with the wrong team fails at work; `serve` returns to the old configuration and delivers."""
-    served = estate.serve_ready()
-    estate.settings(service=("team: Others",))
-    served.says("configuration", 2)
-    assert "service.team" in served.messages("configuration")[1]
+    for mistake in ("unmatched: perhaps", 'refuse: [{when: "tga", message: No.}]'):
+        before = len(served.messages("configuration"))
+        estate.settings(sinks=sinks, posted=f"{narrated}\n  {mistake}")
+        message = served.says("configuration", before + 1)[before]
+        assert "the old one stays in use" in message
+        assert "syncengine.yaml:" in message
+        estate.deliver(mistake[:3])
+        assert estate.answer("/readyz")["configuration"]
+    before = len(served.messages("configuration"))
+    estate.settings(sinks=sinks, posted=narrated, service=("team: Others",))
+    assert "service.team" in served.says("configuration", before + 2)[before + 1]
     eventually(estate.ready)
-    estate.post("a")
-    eventually(lambda: estate.ledger() == ["a"])
-    assert served.process.poll() is None
+    estate.deliver("c")
+    before = len(served.messages("configuration"))
+    estate.settings(posted='  refuse: [{when: "not tag", message: New rule.}]')
+    message = served.says("configuration", before + 1)[before]
+    assert "refuse[0].message was added" in message, message
+    assert "New rule" not in message
+    eventually(estate.ready)
+    estate.post("d", tag=None, tags=[])
+    eventually(lambda: estate.states()["d"] == "failed")
+    assert estate.posted()["d"]["message"] == "New rule."
+    assert estate.ledger() == ["a", "b", "c", "ref", "unm"]
 
 
 def test_a_reload_in_an_outage_keeps_the_reported_failure(estate: World) -> None:
@@ -242,11 +197,14 @@ def test_a_reload_in_an_outage_keeps_the_reported_failure(estate: World) -> None
 
 
 def test_a_second_serve_stands_by_and_takes_over_when_the_first_is_killed(estate: World) -> None:
-    """Only one `serve` works on an inbox: the second delivers nothing until the first is gone."""
+    """Only one `serve` works on an inbox: the second delivers nothing until the first is gone. A standby that is
+    stopped ends at once."""
     first = estate.serve()
     first.says("leading")
-    second = estate.serve("--listen", f"127.0.0.1:{unused_port()}")
+    second, third = (estate.serve("--listen", f"127.0.0.1:{unused_port()}") for _ in range(2))
     assert "process" in second.says("standby")[0]
+    third.says("standby")
+    assert third.stop() == 0
     eventually(estate.ready)
     estate.deliver("a")
     assert "taken" not in second.events()
@@ -256,42 +214,13 @@ def test_a_second_serve_stands_by_and_takes_over_when_the_first_is_killed(estate
     assert estate.ledger() == ["a", "b"]
 
 
-def test_a_standby_can_be_stopped(estate: World) -> None:
-    """A standby ends at once, and the first process goes on."""
-    first = estate.serve()
-    first.says("leading")
-    second = estate.serve("--listen", f"127.0.0.1:{unused_port()}")
-    second.says("standby")
-    assert second.stop() == 0
-    assert first.process.poll() is None
-
-
 # --- probes
-
-
-def test_the_probes_show_the_state_of_the_process(estate: World) -> None:
-    """/healthz, /readyz and /metrics answer with the process's state."""
-    estate.serve_ready()
-    estate.deliver("a")
-    # The service has the acknowledgement a moment before the inbox records that it was accepted.
-    eventually(lambda: estate.figures().get('syncengine_inbox_groups{state="acknowledged"}') == "1.0")
-    health, ready = (estate.probe(path) for path in ("/healthz", "/readyz"))
-    assert health is not None
-    assert ready is not None
-    assert (health.status_code, health.json()) == (200, {"alive": True})
-    assert ready.json()["reasons"] == []
-    figures = estate.figures()
-    assert figures['syncengine_groups_total{outcome="SUCCESS"}'] == "1.0"
-    assert figures['syncengine_sink_up{sink="ledger"}'] == "1.0"
-    assert figures["syncengine_leads"] == "1.0"
 
 
 @pytest.mark.parametrize("mode", ["fetch", "webhook"])
 def test_tags_that_drift_are_counted_and_not_named(estate: World, mode: str) -> None:
     """Drift is counted from delivered groups, without extra requests; a tag that is sent again no longer counts."""
-    bind = unused_port()
-    hook = f"{{callbackUrl: 'http://127.0.0.1:{bind}/hook', callerKey: {{env: CALLER_KEY}}, bind: '127.0.0.1:{bind}'}}"
-    estate.settings(posted="  mode: fetch" if mode == "fetch" else f"  mode: webhook\n  webhook: {hook}")
+    estate.settings(posted="  mode: fetch" if mode == "fetch" else HOOK.format(port=unused_port()))
     estate.project.settle(tags=[tag("ACME", description="declared"), tag("BASF")])
     estate.serve_ready()
     estate.post("a", tag=None, tags=[{"name": "ACME", "description": "edited"}])
@@ -340,15 +269,15 @@ def test_another_address_of_the_probes_counts_from_the_next_start(estate: World)
 # --- answers of the service
 
 
-def test_a_foreign_webhook_is_explained_and_ends_it(estate: World) -> None:
-    """`serve` exits with 1 and says how to unregister the webhook, which stays registered."""
-    key = {"x-api-key": KEY}
-    hook = {"callbackUrl": "http://127.0.0.1:9/hook", "callerKey": "theirs"}
-    assert loopback.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers=key).status_code == 200
+@pytest.mark.parametrize(("posted", "words"), [("", "unregister webhook"), (HOOK, "did not register")])
+def test_a_foreign_webhook_is_explained_and_ends_it(estate: World, posted: str, words: str) -> None:
+    """A team has one webhook. `serve` exits with 1 if it did not register it, which stays registered."""
+    estate.subscribe_another()
+    estate.settings(posted=posted.format(port=unused_port()))
     served = estate.serve()
     assert served.ends() == 1
-    assert "unregister webhook" in served.messages("ended")[0]
-    assert estate.connection()["mechanism"] == "webhook"
+    assert words in served.messages("ended")[0]
+    assert estate.connection()["callbackUrl"] == "http://127.0.0.1:9/theirs"
 
 
 @pytest.mark.parametrize(("service", "key"), [((), "another-key"), (("team: Others",), KEY)], ids=["key", "team"])
@@ -393,13 +322,12 @@ def test_nothing_is_applied_while_the_project_file_on_disk_is_invalid(estate: Wo
     (message,) = served.says("configuration")
     assert "manifests are not applied until it is valid" in message
     eventually(lambda: float(estate.figures().get('syncengine_reconciles_total{outcome="configuration"}', 0)) >= 2)
-    readiness = estate.probe("/readyz")
-    assert readiness is not None
-    assert (readiness.json()["reconciled"], readiness.json()["configuration"] is None) == ("configuration", False)
+    readiness = estate.answer("/readyz")
+    assert (readiness["reconciled"], readiness["configuration"] is None) == ("configuration", False)
     estate.post("g-1")
     eventually(lambda: estate.ledger() == ["g-1"])
     estate.settings(every="500ms", more="policy: {tagRemoval: forget}")
     eventually(lambda: estate.project.rows()["tag/GOES"]["status"] == "released")
     assert "other words" in {word for held in estate.state()["tags"] for word in held["keywords"]}
-    eventually(lambda: (valid := estate.probe("/readyz")) and valid.json()["configuration"] is None)
+    eventually(lambda: estate.answer("/readyz")["configuration"] is None)
     assert served.stop() == 0

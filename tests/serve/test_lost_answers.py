@@ -115,37 +115,22 @@ def in_between(scene: Scene) -> None:
     scene.serves(watch)
 
 
-def to_webhook(scene: Scene) -> None:
-    def before() -> None:
-        scene.has("fetch")
-        scene.posts("a")
-
-    def after() -> None:
+def to_webhook_and_back(scene: Scene) -> None:
+    def fetched(*ids: str, over: Callable[[], None] = lambda: None) -> None:
         over()
+        scene.has("fetch")
+        scene.posts(*ids)
+
+    def called() -> None:
         scene.has("webhook")
         scene.posts("b", "c")
 
-    scene.serves(before)
+    scene.serves(lambda: fetched("a"))
     scene.uses(scene.webhook())
     over = scene.spoils()
-    scene.serves(after)
-
-
-def from_webhook(scene: Scene) -> None:
-    def before() -> None:
-        scene.has("webhook")
-        scene.posts("a")
-
-    def after() -> None:
-        over()
-        scene.has("fetch")
-        scene.posts("b", "c")
-
-    scene.uses(scene.webhook())
-    scene.serves(before)
+    scene.serves(called)
     scene.uses()
-    over = scene.spoils()
-    scene.serves(after)
+    scene.serves(lambda: fetched("d", "e", over=over))
 
 
 def in_an_outage(scene: Scene) -> None:
@@ -169,8 +154,7 @@ def in_an_outage(scene: Scene) -> None:
 ASKED: dict[Callable[[Scene], None], tuple[str, ...]] = {
     at_the_start: ("teamInfo", "registerConnector", "registerFetchClient"),
     in_between: ("fetchPostedTime", "updatePostedTimeStatus"),
-    to_webhook: ("unregisterFetchClient", "registerWebhook"),
-    from_webhook: ("unregisterWebhook",),
+    to_webhook_and_back: ("unregisterFetchClient", "registerWebhook", "unregisterWebhook"),
     in_an_outage: ("reportHealthFailure", "rescindHealthFailure"),
 }
 

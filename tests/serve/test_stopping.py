@@ -5,10 +5,9 @@ from __future__ import annotations
 import socket
 import sqlite3
 import textwrap
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 
 import pytest
 import sqlalchemy as sa
@@ -18,6 +17,7 @@ from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests import mariadb, postgresql
 from tests.cli.program import tag
+from tests.dripping import BODY, dripping
 from tests.posted_time.receiver import receiving
 
 from .world import World, eventually
@@ -79,22 +79,26 @@ def endless_sqlite(estate: World) -> Iterator[Begun]:
     yield lambda: "leading" in estate.started[0].events() or estate.ready()
 
 
+def slow(estate: World, url: str, query: str, running: str) -> Begun:
+    """A server executes a statement for a hundred seconds; the query `running` counts those that it executes."""
+    (estate.project.folder / "far.url").write_text(url)
+    sourced(estate, "{sql: {file: far.url}}", f"{{sql: {{source: far, query: '{query}'}}}}")
+    return lambda: is_running(url, running)
+
+
 @contextmanager
 def slow_postgresql(estate: World) -> Iterator[Begun]:
+    others = "state = 'active' AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
     with postgresql.running() as server:
-        (estate.project.folder / "far.url").write_text(server.url())
-        sourced(estate, "{sql: {file: far.url}}", "{sql: {source: far, query: 'SELECT pg_sleep(100)::text AS name'}}")
-        others = "state = 'active' AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
-        yield lambda: is_running(server.url(), f"SELECT count(*) FROM pg_stat_activity WHERE {others}")
+        query = "SELECT pg_sleep(100)::text AS name"
+        yield slow(estate, server.url(), query, f"SELECT count(*) FROM pg_stat_activity WHERE {others}")
 
 
 @contextmanager
 def slow_mariadb(estate: World) -> Iterator[Begun]:
+    like = "SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'SELECT sleep%%'"
     with mariadb.running() as url:
-        (estate.project.folder / "far.url").write_text(url)
-        sourced(estate, "{sql: {file: far.url}}", "{sql: {source: far, query: 'SELECT sleep(100) AS name'}}")
-        like = "SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'SELECT sleep%%'"
-        yield lambda: is_running(url, like)
+        yield slow(estate, url, "SELECT sleep(100) AS name", like)
 
 
 def is_running(url: str, query: str) -> bool:
@@ -135,7 +139,7 @@ def test_no_wait_keeps_it_from_ending(estate: World, wait: Callable[[World], Abs
 
 # --- deliveries
 
-DRIP = "http: {url: 'http://127.0.0.1:%d', timeout: 1h, json: {id: '{{ group.groupId }}'}}"
+DRIP = "http: {url: '%s', timeout: 1h, json: {id: '{{ group.groupId }}'}}"
 LONG_STATEMENT = f"""\
 sql: {{source: ledger, params: {{id: '{{{{ group.groupId }}}}'}},
   statement: "INSERT INTO time (id, matter) SELECT :id, name FROM ({ENDLESS})"}}
@@ -146,29 +150,14 @@ jsonl: {path: out.jsonl, json: ["{% for a in range(99999) %}{% for b in range(99
 
 
 @contextmanager
-def dripping() -> Iterator[str]:
-    """An HTTP receiver that sends a byte of its answer each 0.1 s."""
-    over = threading.Event()
-
-    def drip(server: socket.socket) -> None:
-        with suppress(OSError), server.accept()[0] as caller:
-            caller.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
-            while not over.wait(0.1):
-                caller.sendall(b" ")
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=drip, args=[server])
-        thread.start()
-        try:
-            yield DRIP % server.getsockname()[1]
-        finally:
-            over.set()
-            server.close()
-            thread.join()
+def drip() -> Iterator[str]:
+    """A receiver whose answer never ends."""
+    with dripping(BODY) as receiver:
+        yield DRIP % receiver.url
 
 
 @pytest.mark.parametrize(
-    "sink", [dripping(), nullcontext(LONG_STATEMENT), nullcontext(SLOW_TEMPLATE)], ids=["drip", "statement", "template"]
+    "sink", [drip(), nullcontext(LONG_STATEMENT), nullcontext(SLOW_TEMPLATE)], ids=["drip", "statement", "template"]
 )
 def test_no_sink_keeps_it_from_ending(estate: World, sink: AbstractContextManager[str]) -> None:
     """SIGTERM ends `serve` within ten seconds, and the group is in the ledger once after the next start."""

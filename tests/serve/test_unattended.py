@@ -1,23 +1,27 @@
-"""`serve` without anybody watching: it checks its sinks, keeps its secrets, and can be switched off."""
+"""`serve` without anybody watching: it checks its sinks, renews its registration, and keeps its secrets."""
 
 from __future__ import annotations
 
 import gc
 import io
+import itertools
 import sqlite3
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from syncengine.posted_time.delivery import Delivery
+from syncengine.project.load import load_project
+from syncengine.project.model import Project
+from tests.cli.service import KEY
 from tests.posted_time.receiver import receiving as receiving_all
 from tests.sandbox.receiver import receiving
 from tests.support.ports import unused_port
 
 from .in_process import work
-from .test_delivering import HTTP_SINK
-from .world import World, eventually
+from .world import HTTP_SINK, LEDGER, World, eventually
 
 pytestmark = pytest.mark.slow
 
@@ -68,9 +72,10 @@ def test_one_503_is_not_reported_and_nothing_is_fetched_until_it_is_over(estate:
 
 
 def test_one_group_tries_a_sink_that_answers_503_and_no_other_is_fetched(estate: World) -> None:
-    """The sink answers probes but refuses groups: the failure is reported, and everything is delivered in the end."""
+    """The sink answers probes but refuses groups: users see one health message without the sink's words, which is
+    rescinded once the sink has recovered; everything is delivered in the end."""
     with receiving_all() as pms:
-        pms.answer = lambda got: (503 if got.method == "POST" else 404, {})
+        pms.answer = lambda got: (503 if got.method == "POST" else 404, {"message": "secret words"})
         estate.settings(sinks=HTTP_SINK.format(url=pms.url))
 
         def watch() -> None:
@@ -79,13 +84,20 @@ def test_one_group_tries_a_sink_that_answers_503_and_no_other_is_fetched(estate:
             eventually(lambda: estate.states() == {"a": "retrying"})
             estate.post("b", "c", "d")
             eventually(lambda: sum(got.method == "POST" for got in pms.got) >= 3)
-            assert estate.health() is not None
+            health = estate.health()
+            assert health is not None
+            assert "pms" in health["userErrorMessage"]
+            assert "secret words" not in health["userErrorMessage"]
             assert list(estate.states().values()).count("posted") >= 2
             pms.answer = lambda got: (201, {})
             estate.all_succeed()
             eventually(lambda: estate.health() is None)
 
         work(estate, watch)
+    assert (estate.told("reportHealthFailure"), estate.told("rescindHealthFailure")) == (1, 1)
+
+
+# --- secrets
 
 
 def test_the_password_of_a_sink_is_in_no_log_and_no_file(estate: World) -> None:
@@ -124,6 +136,83 @@ def test_the_registrations_secrets_are_in_no_log_and_no_file(estate: World) -> N
     for secret in SECRETS:
         assert secret not in estate.files()
         assert secret.decode() not in done.out + done.err
+
+
+# --- registrations and reloads
+
+SINK = LEDGER.replace("{{ tag.name }}", "{{ connectorConfiguration.DESK }}")
+
+
+def answer(desk: str, seconds: float) -> dict[str, Any]:
+    expiry = datetime.now(UTC) + timedelta(seconds=seconds)
+    return {"serviceId": "s", "serviceIdExpiry": expiry.isoformat(), "connectorConfiguration": {"DESK": desk}}
+
+
+def test_a_registration_is_renewed_before_it_expires_and_its_settings_hold_from_then_on(estate: World) -> None:
+    """After the renewal, templates use the settings of the newer answer."""
+    estate.settings(sinks=SINK)
+    estate.service.fault("registerConnector", status=200, body=answer("first", 2))
+    estate.service.fault("registerConnector", status=200, body=answer("second", 3600))
+
+    def watch() -> None:
+        eventually(lambda: estate.told("registerConnector") == 2)
+        estate.deliver("a")
+
+    log = work(estate, watch)
+    assert log.count('"event":"registered"') == 2
+    assert estate.told("registerConnector") == 2
+    assert estate.matters() == ["second"]
+
+
+@pytest.mark.parametrize("status", [500, 400])
+def test_a_registration_that_failed_is_repeated(estate: World, status: int) -> None:
+    """The failure is logged once, without the answer's text, and the registration is repeated."""
+    estate.service.fault("registerConnector", times=2, status=status, body="somebody's words")
+    log = work(estate, lambda: eventually(lambda: estate.told("registerConnector") == 3))
+    assert log.count("could not be registered") == 1
+    assert "somebody" not in log
+
+
+def test_an_exception_in_a_reload_is_logged_and_the_old_configuration_stays(estate: World) -> None:
+    """An exception during a reload is logged as a bug without its text, and delivery goes on."""
+    stream, loads = io.StringIO(), itertools.count()
+
+    def load(**given: Any) -> Project:
+        if next(loads):
+            raise RuntimeError("somebody's words")
+        return load_project(**given)
+
+    def watch() -> None:
+        estate.settings(posted="  unmatched: accept")
+        eventually(lambda: "the old one stays in use" in stream.getvalue())
+        estate.deliver("a")
+
+    log = work(estate, watch, load, stream)
+    assert "RuntimeError in syncengine, which is a bug" in log
+    assert "somebody" not in log
+
+
+def test_the_key_at_work_stays_masked_through_reloads_that_fail(estate: World) -> None:
+    """Every failed reload brings another key; neither it nor the current key appears in the log."""
+    stream, loads = io.StringIO(), itertools.count()
+
+    def load(**given: Any) -> Project:
+        number = next(loads)
+        return load_project(**{**given, "environ": {"SYNCENGINE_API_KEY": f"other-key-{number}" if number else KEY}})
+
+    def watch() -> None:
+        eventually(lambda: '"event":"leading"' in stream.getvalue())
+        for number in range(1, 6):
+            estate.settings(sinks=LEDGER.replace("INTO time", f"INTO none{number}"))
+            eventually(lambda count=number: stream.getvalue().count("the old one stays in use") == count)
+        estate.settings(posted=f"  {KEY}: 1\n  other-key-1: 1")
+        eventually(lambda: "unknown-field" in stream.getvalue())
+        estate.settings()
+
+    log = work(estate, watch, load, stream)
+    assert "has no field `***`" in log
+    assert KEY not in log
+    assert "other-key" not in log
 
 
 def test_a_retry_by_hand_is_delivered_by_the_running_serve(estate: World) -> None:

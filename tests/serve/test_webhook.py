@@ -8,7 +8,6 @@ import time
 import httpx
 import pytest
 
-from tests.cli.service import KEY
 from tests.posted_time.receiver import Got, receiving
 from tests.support import loopback
 from tests.support.ports import unused_port
@@ -127,22 +126,10 @@ def test_what_was_delivered_before_a_switch_to_webhook_is_acknowledged_first(est
     assert [(group["state"], len(group["offers"])) for group in estate.posted().values()] == [("success", 1)]
 
 
-def test_a_foreign_webhook_is_not_taken_away(estate: World) -> None:
-    """A team has one webhook: if this project did not register it, `serve` explains that and exits with 1."""
-    hooked(estate)
-    hook = {"callbackUrl": "http://127.0.0.1:9/theirs", "callerKey": "theirs"}
-    loopback.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
-    served = estate.serve()
-    assert served.ends() == 1
-    assert "did not register" in served.messages("ended")[0]
-    assert estate.connection()["callbackUrl"] == "http://127.0.0.1:9/theirs"
-
-
 def test_a_foreign_webhook_is_not_taken_for_ours_after_a_crash(estate: World) -> None:
     """Otherwise, after a kill before the registration, `serve` would wait for calls that go elsewhere."""
     hooked(estate)
-    hook = {"callbackUrl": "http://127.0.0.1:9/theirs", "callerKey": "theirs"}
-    loopback.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
+    estate.subscribe_another()
     estate.service.fault("unregisterFetchClient", delay=30)
     first = estate.serve()
     eventually(lambda: estate.told("unregisterFetchClient") == 1)

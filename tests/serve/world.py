@@ -34,6 +34,10 @@ LEDGER = """\
             params: {id: "{{ group.groupId }}", matter: "{{ tag.name }}"}}
       externalId: "L-{{ group.groupId }}"
 """
+HTTP_SINK = """\
+    - name: pms
+      http: {{url: "{url}", method: POST, json: {{id: "{{{{ group.groupId }}}}"}}}}
+"""
 
 
 def hurry() -> None:
@@ -167,6 +171,13 @@ class World:
         except httpx.TransportError:
             return None
 
+    def answer(self, path: str) -> dict[str, Any]:
+        """The JSON with which a probe answers 200."""
+        response = eventually(lambda: self.probe(path))
+        assert response.status_code == 200, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
     def ready(self) -> bool:
         response = self.probe("/readyz")
         return response is not None and response.status_code == 200
@@ -183,6 +194,12 @@ class World:
         """Post time as a user does, in one operation."""
         groups = [{"groupId": id, "tag": "ACME", **given} for id in ids]
         response = self.service.control.post("/posted-time", json={"groups": groups})
+        assert response.status_code == 200, response.text
+
+    def subscribe_another(self) -> None:
+        """Register the webhook of another connector."""
+        hook = {"callbackUrl": "http://127.0.0.1:9/theirs", "callerKey": "theirs"}
+        response = loopback.post(f"{self.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
         assert response.status_code == 200, response.text
 
     def deliver(self, *ids: str, **given: Any) -> None:

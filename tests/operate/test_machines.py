@@ -1,4 +1,4 @@
-"""Machines that plan, apply, take over and are killed at any time, on one state in PostgreSQL.
+"""Machines that plan, apply, deliver, take over and are killed at any time, on one state in PostgreSQL.
 
 This runs few of them for a short time; `python -m tests.operate.many_runners` runs ten for five minutes.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from .many_runners import LEASE_SECONDS, backwards, converged, estate, turmoil
+from .standby import LOSSES, pair, taken_over
 
 pytestmark = pytest.mark.slow
 
@@ -21,3 +22,10 @@ def test_nothing_is_lost_nor_undone_nor_waited_for_in_silence(tmp_path: Path) ->
         assert converged(made) == []
         assert made.broken == []
         assert backwards(made.service.control.get("/requests").json()["requests"]) == []
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_standby_on_another_machine_takes_over(loss: str, tmp_path: Path) -> None:
+    """The standby leads once the lease has ended; a first machine that returns starts no delivery and stands by."""
+    with pair(tmp_path, lease=4.0) as made:
+        assert taken_over(made, loss)["broken"] == []

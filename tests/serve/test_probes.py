@@ -1,4 +1,4 @@
-"""The limits of a connection to the HTTP server, with slow clients over loopback."""
+"""The probes of a process: when it is ready, and the limits of a connection to their HTTP server."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from syncengine import __version__
+from syncengine.errors import TroubleKind
 from syncengine.http.server import BoundedProtocol, Bounds, bounded
-from syncengine.serve.probes import Readiness, Server, probes
+from syncengine.posted_time.events import SinkTrouble
+from syncengine.serve.probes import DOWN_SECONDS, NOT_RECONCILED, Readiness, Server, probes
+from syncengine.serve.reconcile import OUTCOMES
 
 T = TypeVar("T")
 Scene = Callable[[str], Awaitable[T]]
 IN_TIME, UNREAD = 0.3, 3
 HEAD = b"POST /healthz HTTP/1.1\r\nHost: x\r\n"
+DOWN = SinkTrouble("pms", TroubleKind.UNREACHABLE, "pms cannot be reached.")
 
 
 def serving(scene: Scene[T], application: Callable[..., Awaitable[None]] | None = None, in_time: float = IN_TIME) -> T:
@@ -47,6 +52,48 @@ async def opened(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 async def alive(url: str) -> int:
     async with httpx.AsyncClient(trust_env=False) as http:
         return (await http.get(f"{url}/healthz")).status_code
+
+
+def ready(**given: object) -> Readiness:
+    return Readiness(phase=None, **given)  # type: ignore[arg-type] # as a test calls it
+
+
+def test_a_sink_that_is_down_counts_after_a_minute() -> None:
+    """A sink's restart takes less than that, and until then another process would not do better."""
+    readiness = ready(has_posted_time=True)
+    readiness.note_sinks((DOWN,))
+    assert readiness.reasons() == []
+    readiness.down_since["pms"] -= DOWN_SECONDS
+    readiness.note_sinks((DOWN,))
+    assert readiness.reasons() == ["sink pms: pms cannot be reached."]
+    readiness.note_sinks(())
+    readiness.note_sinks((DOWN,))
+    assert readiness.reasons() == []
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES.values())
+def test_invalid_manifests_count_where_there_is_nothing_but_manifests(outcome: str) -> None:
+    """With posted time, the process stays ready: an invalid manifest must not keep webhook calls from it."""
+    assert bool(ready(reconciled=outcome).reasons()) == (outcome in NOT_RECONCILED)
+    assert ready(reconciled=outcome, has_posted_time=True).reasons() == []
+
+
+def test_the_page_shows_what_the_probes_answer() -> None:
+    """The page shows the same facts as the probes, with quoted names escaped."""
+    readiness = ready(configuration="line 3: <b> is no setting", reconciled="complete")
+    readiness.note_sinks((DOWN,))
+    readiness.counts = lambda: {"received": 7}
+
+    async def scene(url: str) -> str:
+        async with httpx.AsyncClient(trust_env=False) as http:
+            return (await http.get(url)).text
+
+    page = serving(scene, probes(readiness))
+    for words in ("<h1>Ready</h1>", "line 3: &lt;b&gt; is no setting", "complete", "<td>7", DOWN.message, __version__):
+        assert words in page
+
+
+# --- their server
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
