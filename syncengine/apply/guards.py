@@ -45,6 +45,7 @@ from syncengine.project import git
 from syncengine.project.model import SANDBOX, Project
 from syncengine.project.references import canonical_url
 from syncengine.resource import Body, Key, Kind, Recorded
+from syncengine.service.operations import DELETE_KEYWORD
 from syncengine.state.codec import digest
 from syncengine.state.folder_memory import NEW_STATE
 from syncengine.state.history import last_writer
@@ -107,9 +108,9 @@ class RecordedPast:
         found = self.state.runs_of(ids) if ids else ()
         return {run.id: frozenset(filter(None, (run.plan, *run.reviewed))) for run in found}
 
-    def last_run(self, key: Key) -> str | None:
+    def last_run(self, key: Key) -> tuple[str | None, bool]:
         last = last_writer(self.state.history(key))
-        return last.run if last is not None else None
+        return (last.run, last.operation == DELETE_KEYWORD.id) if last is not None else (None, False)
 
 
 def compared(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, project: Project) -> Since:

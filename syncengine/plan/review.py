@@ -52,8 +52,8 @@ class Past(Protocol):  # `state` is a database, which renderers, who import this
         """Return the plans of each run: the plan that it applied, and those that were reviewed for it."""
         ...
 
-    def last_run(self, key: Key) -> str | None:
-        """Return the last run that wrote the row `key` or put it in doubt."""
+    def last_run(self, key: Key) -> tuple[str | None, bool]:
+        """Return the last run that wrote the row `key` or put it in doubt, and whether by deleting a keyword."""
         ...
 
 
@@ -70,22 +70,25 @@ def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], past: Past, is_li
             unlike.append(change)
     # Only what was reviewed, or changes nothing, may be the rest of a plan that a run began.
     repeats = [c for c in unlike if _is_repeat(c) or any(c.key in each.changes for each in reviewed)]
-    formers = [Key(c.key.kind, c.previously) for c in repeats if c.previously is not None]
+    before = [each.changes[c.key] for c in repeats for each in reviewed if c.key in each.changes]
+    formers = [former for change in (*repeats, *before) for former in change.formers]
     rows = past.rows([*(change.key for change in repeats), *formers]) if repeats else {}
-    begun_by = past.plans_of(row.run for row in rows.values())
+    plans_of = past.plans_of(row.run for row in rows.values())
+    written_by = {key: {row.plan, *plans_of.get(row.run or "", ())} for key, row in rows.items()}
     covered = 0
     for change in unlike:
-        row = rows.get(change.key)
-        begun = begun_by.get(row.run or "", frozenset()) | {row.plan} if row is not None else frozenset()
+        row, begun = rows.get(change.key), written_by.get(change.key, set())
         # A category may have its former name too, from a rename with an unknown outcome.
         old = rows.get(Key(Kind.CATEGORY, change.previously)) if change.previously is not None else None
         ids = [each.server_id for each in (row, old) if each is not None and change.key.kind is Kind.CATEGORY]
         has_two_names = len(ids) == 2 and ids[0] is not None and ids[0] == ids[1]
-        candidates = [
-            _Candidate(each.changes[change.key], each.plan in begun, has_two_names)
-            for each in reviewed
-            if change.key in each.changes
-        ]
+        candidates = list[_Candidate]()
+        for each in reviewed:
+            if (mine := each.changes.get(change.key)) is not None:
+                # A run that lets a former name go without a call may die before it sends anything of the new one.
+                gone = [key for key in mine.formers if row is None and key in rows and rows[key].status in LET_GO]
+                is_begun = each.plan in begun.union(*(written_by[key] for key in gone))
+                candidates.append(_Candidate(mine, is_begun, has_two_names))
         is_rest = bool(candidates) and _is_covered(change, candidates, row)
         if is_rest or (row is not None and _is_begun(change, row, candidates, begun, reviewed, past)):
             covered += 1
@@ -136,14 +139,13 @@ def _is_begun(
     """Return whether a run of a reviewed plan left an unchanged resource in doubt, for example in a sweep."""
     if row.status is not Status.ACTIVE or not _is_repeat(change):
         return False
-    is_type = change.key.kind is Kind.ACTIVITY_TYPE  # a sweep uploads the types that it keeps
-    if not all(candidate.change.action in WRITES or is_type for candidate in candidates):
-        return False
-    if any(each.plan in begun for each in reviewed):
+    # Other removals leave a row that is not active. Whether a run began this one, its last call tells.
+    is_retired = any(candidate.change.action is Action.RETIRE for candidate in candidates)
+    if not is_retired and any(each.plan in begun for each in reviewed):
         return True
-    run = past.last_run(change.key)
+    run, takes_keyword = past.last_run(change.key)
     plans = past.plans_of([run]).get(run or "", frozenset())
-    return any(each.plan in plans for each in reviewed)
+    return not (is_retired and takes_keyword) and any(each.plan in plans for each in reviewed)
 
 
 def _separated(
@@ -162,15 +164,8 @@ def _separated(
     ids = {row.server_id: key for key, row in past.rows(going).items() if row.server_id}
     for unit in _units(changes, ids):
         parts = [key for key in unit if key in missing and key not in aside]
-        present = None  # what today's plan does of the unit, even if it is only a part of a change
-        for key in unit if parts else ():
-            atoms_of = atoms(today[key]) if key in today else {}
-            candidate = _Candidate(changes[key], is_begun=True)
-            does_a_part = not atoms_of or any(candidate.has(name, value) for name, value in atoms_of.items())
-            if key in today and (today[key].action not in WRITES or does_a_part):
-                present = key
-                break
-        if present is None:
+        present = next((key for key in unit if key in today and _does_a_part(today[key], changes[key])), None)
+        if not parts or present is None:
             continue
         rows = past.rows({*parts, *(c for key in parts if (c := changes[key].cascade) is not None)})
         for key in parts:
@@ -178,6 +173,14 @@ def _separated(
             if not (is_repeated or is_done(changes[key], rows)):
                 why = f"{changes[key].action.word} was reviewed together with {present}, but is missing and not done"
                 yield Excess(why, str(key))
+
+
+def _does_a_part(change: Change, reviewed: Change) -> bool:
+    """Return whether a change does at least a part of the reviewed one."""
+    if change.action not in WRITES or reviewed.action not in WRITES:
+        return change.action not in WRITES
+    candidate, parts = _Candidate(reviewed, is_begun=True), atoms(change)
+    return not parts or any(candidate.has(name, value) for name, value in parts.items())
 
 
 def _other_basis(plan: Plan, reviewed: ReviewedPlan) -> Iterator[str]:
@@ -317,7 +320,7 @@ def _holds(body: Body, change: Change, besides: Container[tuple[str, str]] = ())
         "fields": body.fields.get,
         "keywords": {*body.keywords}.__contains__,
         "metadata": body.metadata.get,
-        "opens": lambda _: body.fields.get(OPENED.name),
+        "opens": lambda _: OPENED.after if ("fields", OPENED.name) in besides else body.fields.get(OPENED.name),
     }
     return all(
         holds[part](name) == after for (part, name), (_, after) in atoms(change).items() if (part, name) not in besides

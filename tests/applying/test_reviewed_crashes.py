@@ -22,7 +22,7 @@ from syncengine.plan.review import ReviewedPlan
 from syncengine.project.model import Ownership
 from syncengine.render.documents import plan_document, plan_json
 from syncengine.render.plan_files import reviewed_in
-from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status
+from syncengine.resource import Body, Key, Kind, Recorded, Removal, Removed, Resource, Status
 from syncengine.sandbox.store import CATEGORIES
 from tests.support.profiles import tried
 
@@ -119,6 +119,37 @@ def test_a_tag_that_is_only_kept_out_of_a_deleted_category_is_no_missing_part(in
     }
     history = [step(Manifest(there, RULE), Trouble(10, "dies before"))]
     go_through_again(history, Manifest(after, RULE), [[Trouble(instant, "dies before")]])
+
+
+@pytest.mark.parametrize("what", ["dies before", "dies and lands late", "answer lost"])
+@pytest.mark.parametrize("instant", range(3))
+def test_a_tag_sent_before_another_category_goes_may_be_sent_again(instant: int, what: str) -> None:
+    """Its own deletion was reviewed too, but is not asked for today. The doubt is left by its upsert."""
+    categories = {
+        Key(Kind.CATEGORY, name): Resource(Key(Kind.CATEGORY, name), Body({}), PLACE) for name in ("C1", "C2")
+    }
+    tag = Resource(Key(Kind.TAG, "T1"), Body({"category": "C1"}, ("T1",)), PLACE)
+    there, today = {**categories, tag.key: tag}, {**categories, tag.key: tag}
+    del today[Key(Kind.CATEGORY, "C2")]
+    accept_parts((Manifest(there, RULE), Manifest({}, RULE), Manifest(today, RULE)), [Trouble(instant, what)])
+
+
+@pytest.mark.parametrize("visibility", ["PRIVATE", "PUBLIC"])
+@pytest.mark.parametrize("how", Removal)
+@pytest.mark.parametrize("instant", range(4))
+def test_a_rename_goes_on_when_its_former_name_was_let_go(instant: int, how: Removal, visibility: str) -> None:
+    """A tag without keywords is retired, and any is forgotten, without a call: before the new name is sent."""
+    old, new = Key(Kind.TAG, "T1"), Key(Kind.TAG, "T2")
+    there = Manifest({old: Resource(old, Body({**NO_NAME, "visibility": visibility}), PLACE)}, RULE)
+    fields = {**NO_NAME, "visibility": "PUBLIC"}
+    renamed = {new: Resource(new, Body(fields), PLACE, previously=("T1",))}
+    manifest, dies = Manifest(renamed, RULE, {old: Removed(old, how, PLACE)}), [Trouble(instant, "dies before")]
+    go_through_again([step(there)], manifest, [dies])
+    with house() as home:
+        before(home, [step(there)])
+        ending = home.apply(manifest, dies)
+        assert not ending.died or home.resume(ending) is not None
+        assert home.planned(manifest).changes == ()
 
 
 RULE = Rules(activity_types=Ownership.ADDITIVE, deletes_tags=True)
