@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -67,39 +68,40 @@ def field(
     return FieldChange(name, before, after, effect)
 
 
-def plan_of(
-    *changes: Change,
-    unchanged: int = 41,
-    requests: int = 7,
-    gate: Gate | None = None,
-    sweep: Sweep | None = None,
-    notes: tuple[Note, ...] = (),
-    diagnostics: tuple[Diagnostic, ...] = (),
-    base_url: str = "https://wisetime.com/connect/api",
-    team: str | None = "Patents EU",
-) -> Plan:
-    """Return a plan with these changes and a summary that counts them."""
-    actions = Counter(change.action.word for change in changes)
+def changing(key: Key, action: Action, source: Source | None, *fields: FieldChange, **more: Any) -> Change:
+    return Change(key=key, action=action, source=source, fields=fields, **more)
+
+
+def updating(name: str, *fields: FieldChange, line: int = 1, **more: Any) -> Change:
+    """Return an update of a tag."""
+    return changing(tag(name), Action.UPDATE, at(line), *fields, **more)
+
+
+def creating(name: str, *fields: FieldChange, line: int = 1, **more: Any) -> Change:
+    """Return the creation of a tag."""
+    return changing(tag(name), Action.CREATE, at(line), *fields, **more)
+
+
+def said(severity: Severity, code: str, message: str, **more: Any) -> Diagnostic:
+    return Diagnostic(severity=severity, code=code, message=message, **more)
+
+
+def plan_of(*changes: Change, unchanged: int = 41, requests: int = 7, **more: Any) -> Plan:
+    """Return a plan with these changes and a summary that counts them; `base_url` and `team` are of its basis."""
     summary = Summary(
-        **actions,
+        **Counter(change.action.word for change in changes),
         unchanged=unchanged,
         keyword_adds=sum(len(c.keywords_added) for c in changes if c.action is not Action.CREATE),
         keyword_deletes=sum(len(c.keywords_deleted) for c in changes),
         metadata_deletes=sum(len(c.metadata_deleted) for c in changes),
         cascaded_tags=sum(c.cascade is not None for c in changes),
-        kept=sum(n.kind == "kept" for n in notes),
+        kept=sum(n.kind == "kept" for n in more.get("notes", ())),
         requests=requests,
     )
-    return Plan(
-        basis=Basis("p-1", "2025-03-01T09:30:00Z", base_url, team, "l-1", "2ee3b2c"),
-        summary=summary,
-        gate=gate or Gate(),
-        sweep=sweep,
-        changes=changes,
-        notes=notes,
-        stages=(),
-        diagnostics=diagnostics,
-    )
+    base_url, team = more.pop("base_url", "https://wisetime.com/connect/api"), more.pop("team", "Patents EU")
+    basis = Basis("p-1", "2025-03-01T09:30:00Z", base_url, team, "l-1", "2ee3b2c")
+    parts = {"gate": Gate(), "sweep": None, "notes": (), "diagnostics": (), **more}
+    return Plan(basis=basis, summary=summary, changes=changes, stages=(), **parts)
 
 
 def sweep_of(*known: str, first: bool = False) -> Sweep:
@@ -110,92 +112,78 @@ def empty() -> Plan:
     return plan_of(unchanged=43, requests=0)
 
 
+OLD, TYPES = "manifests/old.yaml", "manifests/types.yaml"
 CATEGORY_CHANGES = (
-    Change(
-        key=category("acme"),
-        action=Action.UPDATE,
-        source=at(3),
-        fields=(field("label", "ACME", "ACME Corp."), field("keywords", ("acme", "a"), ("acme", "acme corp"))),
+    changing(
+        category("acme"),
+        Action.UPDATE,
+        at(3),
+        field("label", "ACME", "ACME Corp."),
+        field("keywords", ("acme", "a"), ("acme", "acme corp")),
         previously="acme-ltd",
     ),
-    Change(key=category("new-client"), action=Action.CREATE, source=at(7), fields=(field("label", None, "New"),)),
-    Change(key=category("old-client"), action=Action.DELETE, source=at(3, "manifests/old.yaml")),
-    Change(key=tag("OLD-1"), action=Action.DELETE, source=at(9, "manifests/old.yaml"), cascade=category("old-client")),
-    Change(key=tag("OLD-2"), action=Action.DELETE, source=at(12, "manifests/old.yaml"), cascade=category("old-client")),
+    changing(category("new-client"), Action.CREATE, at(7), field("label", None, "New")),
+    changing(category("old-client"), Action.DELETE, at(3, OLD)),
+    changing(tag("OLD-1"), Action.DELETE, at(9, OLD), cascade=category("old-client")),
+    changing(tag("OLD-2"), Action.DELETE, at(12, OLD), cascade=category("old-client")),
 )
 
 TYPE_CHANGES = (
-    Change(
-        key=activity_type("A101"),
-        action=Action.UPDATE,
-        source=at(2, "manifests/types.yaml"),
-        fields=(
-            field("description", "Plan", "Plan and prepare for"),
-            field("label", "Plan", "Plan it", FieldEffect.CREATE_ONLY),
-        ),
+    changing(
+        activity_type("A101"),
+        Action.UPDATE,
+        at(2, TYPES),
+        field("description", "Plan", "Plan and prepare for"),
+        field("label", "Plan", "Plan it", FieldEffect.CREATE_ONLY),
     ),
-    Change(
-        key=activity_type("A103"),
-        action=Action.CREATE,
-        source=at(8, "manifests/types.yaml"),
-        fields=(field("label", None, "Draft and revise"), field("enableIfNew", None, True)),
+    changing(
+        activity_type("A103"),
+        Action.CREATE,
+        at(8, TYPES),
+        field("label", None, "Draft and revise"),
+        field("enableIfNew", None, True),
     ),
-    Change(key=activity_type("A999"), action=Action.DELETE, source=at(4, "manifests/types.yaml")),
+    changing(activity_type("A999"), Action.DELETE, at(4, TYPES)),
 )
 
 TAG_CHANGES = (
-    Change(
-        key=tag("ACME-0042"),
-        action=Action.CREATE,
-        source=at(12),
-        fields=(field("description", None, LONG), field("category", None, "acme")),
+    creating(
+        "ACME-0042",
+        field("description", None, LONG),
+        field("category", None, "acme"),
+        line=12,
         keywords_added=("ACME-0042", "EP 1234567"),
         metadata_set={"Client": "ACME Corp."},
         previously="ACME-42",
     ),
-    Change(
-        key=tag("ACME-0043"),
-        action=Action.UPDATE,
-        source=Source("manifests/acme.yaml", 30, Row("data/matters.csv", 4711)),
-        fields=(
-            field("description", LONG, LONG.replace("European", "Canadian")),
-            field("modifiedTimestamp", 1_714_554_000_000, 1_714_554_000_500),
-            field("assigneeExternalIds", ("jd", "kl"), ("kl", "mm")),
-        ),
+    changing(
+        tag("ACME-0043"),
+        Action.UPDATE,
+        Source("manifests/acme.yaml", 30, Row("data/matters.csv", 4711)),
+        field("description", LONG, LONG.replace("European", "Canadian")),
+        field("modifiedTimestamp", 1_714_554_000_000, 1_714_554_000_500),
+        field("assigneeExternalIds", ("jd", "kl"), ("kl", "mm")),
         keywords_added=("CA 7654321",),
         keywords_deleted=("EP 7654321",),
         metadata_set={"Client": "ACME Canada", "Office": 'the "new" one'},
         metadata_deleted=("Billing Group",),
         metadata_before={"Client": "ACME Corp.", "Billing Group": "billable"},
     ),
-    Change(
-        key=tag("ACME-0044"),
-        action=Action.UPDATE,
-        source=at(44),
-        fields=(
-            field("visibility", "PRIVATE", "PUBLIC"),
-            field("url", "https://pms.example.com/matters/4711", None),
-            field("description", "Filed", "", FieldEffect.IGNORED),
-        ),
+    updating(
+        "ACME-0044",
+        field("visibility", "PRIVATE", "PUBLIC"),
+        field("url", "https://pms.example.com/matters/4711", None),
+        field("description", "Filed", "", FieldEffect.IGNORED),
+        line=44,
     ),
-    Change(
-        key=tag("ACME-0045"),
-        action=Action.UPDATE,
-        source=at(50),
-        reason="sent again, since an earlier call failed or its outcome is unknown",
-    ),
+    updating("ACME-0045", line=50, reason="sent again, since an earlier call failed or its outcome is unknown"),
 )
 
+LOST_WORDS = ("ACME-42", "EP 1234567")
 TAG_REMOVALS = (
-    Change(key=tag("ACME-0001"), action=Action.FORGET, source=at(60)),
-    Change(
-        key=tag("ACME-42"),
-        action=Action.RETIRE,
-        source=at(12),
-        keywords_deleted=("ACME-42", "EP 1234567"),
-        reason="renamed to ACME-0042",
-    ),
-    Change(key=tag("ACME-0002"), action=Action.DELETE, source=at(61), reason="closed, ticket 77"),
+    changing(tag("ACME-0001"), Action.FORGET, at(60)),
+    changing(tag("ACME-42"), Action.RETIRE, at(12), keywords_deleted=LOST_WORDS, reason="renamed to ACME-0042"),
+    changing(tag("ACME-0002"), Action.DELETE, at(61), reason="closed, ticket 77"),
 )
 
 HOSTILE_UNITS = (Unit("manifest", HOSTILE, 3, "3@abc", (("tags", 3),), asks=True),)
@@ -230,89 +218,68 @@ NOTES = (
         at(2, "manifests/keep.yaml"),
     ),
 )
-
-TOO_BROAD = (
-    Diagnostic(
-        severity=Severity.WARNING,
-        code="keyword-too-broad",
-        message='the keyword "a" would catch everyone\'s time',
-        file="manifests/acme.yaml",
-        line=4,
-        column=16,
-        address="category/acme",
-    ),
+TOO_BROAD = said(
+    Severity.WARNING,
+    "keyword-too-broad",
+    'the keyword "a" would catch everyone\'s time',
+    file="manifests/acme.yaml",
+    line=4,
+    column=16,
+    address="category/acme",
 )
 
 
 def everything() -> Plan:
     """Return a plan with every action on every kind of resource, a sweep, a tripped gate, notes and diagnostics."""
-    return plan_of(
-        *CATEGORY_CHANGES,
-        *TYPE_CHANGES,
-        *TAG_CHANGES,
-        *TAG_REMOVALS,
-        sweep=sweep_of("A999", first=True),
-        gate=TRIPPED,
-        notes=NOTES,
-        diagnostics=TOO_BROAD,
-    )
+    changes = (*CATEGORY_CHANGES, *TYPE_CHANGES, *TAG_CHANGES, *TAG_REMOVALS)
+    sweep = sweep_of("A999", first=True)
+    return plan_of(*changes, sweep=sweep, gate=TRIPPED, notes=NOTES, diagnostics=(TOO_BROAD,))
 
 
 def uniform() -> Plan:
     """Return a plan with 812 tags that change alike, 30 that change differently, and 50 new ones."""
-    return plan_of(
-        *(
-            Change(
-                key=tag(f"ACME-{number:04}"),
-                action=Action.UPDATE,
-                source=at(number),
-                fields=(field("visibility", "PUBLIC", "PRIVATE"),),
-            )
-            for number in range(1, 813)
-        ),
-        *(
-            Change(
-                key=tag(f"OWN-{number}"),
-                action=Action.UPDATE,
-                source=at(number, "manifests/own.yaml"),
-                fields=(field("description", f"number {number}", f"matter {number}"),),
-            )
-            for number in range(1, 31)
-        ),
-        *(
-            Change(
-                key=tag(f"NEW-{number}"),
-                action=Action.CREATE,
-                source=Source("manifests/new.yaml", 4, Row("data/new.csv", number + 1)),
-                fields=(field("category", None, ("acme", "bolt")[number % 2]),) if number <= 40 else (),
-                keywords_added=(f"NEW-{number}", f"EP {number}"),
-            )
-            for number in range(1, 51)
-        ),
-        base_url="sandbox",
-        team=None,
-    )
+    alike = [updating(f"ACME-{n:04}", field("visibility", "PUBLIC", "PRIVATE"), line=n) for n in range(1, 813)]
+    own = [
+        changing(
+            tag(f"OWN-{number}"),
+            Action.UPDATE,
+            at(number, "manifests/own.yaml"),
+            field("description", f"number {number}", f"matter {number}"),
+        )
+        for number in range(1, 31)
+    ]
+    new = [
+        changing(
+            tag(f"NEW-{number}"),
+            Action.CREATE,
+            Source("manifests/new.yaml", 4, Row("data/new.csv", number + 1)),
+            *([field("category", None, ("acme", "bolt")[number % 2])] if number <= 40 else []),
+            keywords_added=(f"NEW-{number}", f"EP {number}"),
+        )
+        for number in range(1, 51)
+    ]
+    return plan_of(*alike, *own, *new, base_url="sandbox", team=None)
 
 
 def hostile() -> Plan:
     """Return a plan with hostile text in every place that holds text."""
     source = Source(f"manifests/{HOSTILE}.yaml", 3, Row(f"data/{HOSTILE}.csv", 7))
     return plan_of(
-        Change(key=category(HOSTILE), action=Action.DELETE, source=source, reason=HOSTILE),
-        Change(key=tag(HOSTILE + "1"), action=Action.DELETE, source=source, cascade=category(HOSTILE)),
-        Change(
-            key=tag(HOSTILE + "2"),
-            action=Action.CREATE,
-            source=source,
-            fields=(field("category", None, HOSTILE),),
+        changing(category(HOSTILE), Action.DELETE, source, reason=HOSTILE),
+        changing(tag(HOSTILE + "1"), Action.DELETE, source, cascade=category(HOSTILE)),
+        changing(
+            tag(HOSTILE + "2"),
+            Action.CREATE,
+            source,
+            field("category", None, HOSTILE),
             keywords_added=(HOSTILE,),
             previously=HOSTILE,
         ),
-        Change(
-            key=tag(HOSTILE + "3"),
-            action=Action.UPDATE,
-            source=source,
-            fields=(field("description", HOSTILE, "`" + HOSTILE + "```"),),
+        changing(
+            tag(HOSTILE + "3"),
+            Action.UPDATE,
+            source,
+            field("description", HOSTILE, "`" + HOSTILE + "```"),
             keywords_added=(HOSTILE,),
             keywords_deleted=(HOSTILE,),
             metadata_set={HOSTILE: HOSTILE},
@@ -321,17 +288,7 @@ def hostile() -> Plan:
         ),
         gate=replace(HOSTILE_GATE.with_approvals(()), reasons=(HOSTILE,)),
         notes=(Note(tag(HOSTILE), "kept", HOSTILE, source),),
-        diagnostics=(
-            Diagnostic(
-                severity=Severity.ERROR,
-                code="bad-text",
-                message=HOSTILE,
-                file=HOSTILE,
-                line=1,
-                column=2,
-                address=HOSTILE,
-            ),
-        ),
+        diagnostics=(said(Severity.ERROR, "bad-text", HOSTILE, file=HOSTILE, line=1, column=2, address=HOSTILE),),
         team=HOSTILE,
     )
 
@@ -349,14 +306,7 @@ def partly() -> Plan:
     return plan_of(*TAG_REMOVALS, gate=TRIPPED.with_approvals(at_hand))
 
 
-PLANS = {
-    "empty": empty,
-    "everything": everything,
-    "uniform": uniform,
-    "hostile": hostile,
-    "approved": approved,
-    "partly": partly,
-}
+PLANS = {each.__name__: each for each in (empty, everything, uniform, hostile, approved, partly)}
 
 
 # --- reports ----------------------------------------------------------------------------------------------------------
@@ -366,19 +316,16 @@ def result(name: str, outcome: Outcome, error: CallError | None = None, line: in
     return Result(tag(name), Action.UPDATE, outcome, at(line), error)
 
 
-def report_of(
-    *results: Result, session: Session | None = None, diagnostics: tuple[Diagnostic, ...] = ()
-) -> ReportFormat:
+def report_of(*results: Result, session: Session | None = None, found: tuple[Diagnostic, ...] = ()) -> ReportFormat:
     """Return a report with these results and totals that count them."""
     counts = Counter(each.outcome.value for each in results)
-    troubled = len(results) - counts["applied"]
     report = Report(
         plan="p-1",
-        status=RunStatus.INCOMPLETE if troubled else RunStatus.COMPLETE,
+        status=RunStatus.COMPLETE if counts["applied"] == len(results) else RunStatus.INCOMPLETE,
         totals=Totals(**counts, requests=5, retries=1),
         session=session or Session(),
         results=results,
-        diagnostics=diagnostics,
+        diagnostics=found,
         circumstances=Circumstances(
             started=1_790_000_000.0,
             ended=1_790_000_012.0,
@@ -407,7 +354,7 @@ def mixed() -> ReportFormat:
         result("ACME-0043", Outcome.SKIPPED, CallError("its category was not applied"), line=20),
         result("ACME-0044", Outcome.UNKNOWN, CallError("the connection broke off", "upsertTags"), line=30),
         session=Session("s-7", "cancelled", "activity-type/A103 was refused"),
-        diagnostics=(Diagnostic(severity=Severity.WARNING, code="only-404", message="deleteTag always answered 404"),),
+        found=(said(Severity.WARNING, "only-404", "deleteTag always answered 404"),),
     )
 
 
@@ -426,15 +373,15 @@ def bitten() -> ReportFormat:
 REPORTS = {"complete": complete, "mixed": mixed, "plan-limit": plan_limit, "bitten": bitten}
 
 FOUND = (
-    Diagnostic(
-        severity=Severity.ERROR,
-        code="unknown-field",
-        message="unknown field `descripton`; did you mean `description`?",
+    said(
+        Severity.ERROR,
+        "unknown-field",
+        "unknown field `descripton`; did you mean `description`?",
         file="manifests/acme.yaml",
         line=2,
         column=5,
         address="tag/ACME-0042",
     ),
-    Diagnostic(severity=Severity.WARNING, code="source-slow", message="the source took 40 s", file="manifests/a.yaml"),
-    Diagnostic(severity=Severity.ERROR, code="unreachable", message="no route", address="tag/ACME-0043"),
+    said(Severity.WARNING, "source-slow", "the source took 40 s", file="manifests/a.yaml"),
+    said(Severity.ERROR, "unreachable", "no route", address="tag/ACME-0043"),
 )

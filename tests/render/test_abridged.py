@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import count
 
 import pytest
@@ -14,7 +14,7 @@ from syncengine.plan.model import Plan
 from syncengine.render.style import Look
 from syncengine.resource import Body
 
-from .samples import at, category, field, plan_html, plan_markdown, plan_of, plan_text, tag
+from .samples import at, category, changing, field, plan_html, plan_markdown, plan_of, plan_text, tag, updating
 
 MATTER = (
     "Opposition proceedings about the description of a matter that the client filed in Munich last year after an"
@@ -72,23 +72,12 @@ def plans(draw: st.DrawFn) -> Plan:
                 is_new = action is Action.CREATE
                 before = None if is_new else " ".join(text) or None
                 said = field("description", before, " ".join(text) or "x" if is_new else " ".join(after))
-                changes.append(
-                    Change(
-                        key=tag(name),
-                        action=action,
-                        source=at(1),
-                        fields=(said,),
-                        keywords_added=gained,
-                        keywords_deleted=() if is_new else lost,
-                        metadata_set=new,
-                    )
-                )
+                parts = {"keywords_added": gained, "keywords_deleted": () if is_new else lost, "metadata_set": new}
+                changes.append(changing(tag(name), action, at(1), said, **parts))
             else:
                 body = Body({"description": " ".join(text)} if text else {}, gained, new)
                 retired = lost if action is Action.RETIRE else ()
-                changes.append(
-                    Change(key=tag(name), action=action, source=at(1), removed=body, keywords_deleted=retired)
-                )
+                changes.append(changing(tag(name), action, at(1), removed=body, keywords_deleted=retired))
     return plan_of(*changes)
 
 
@@ -110,7 +99,7 @@ def test_verbose_and_the_page_lack_nothing(plan: Plan) -> None:
 
 
 def update(name: str, before: str, after: str) -> Change:
-    return Change(key=tag(name), action=Action.UPDATE, source=at(1), fields=(field("description", before, after),))
+    return updating(name, field("description", before, after))
 
 
 @pytest.mark.parametrize("name", ["text", "wide text", "Markdown"])
@@ -142,11 +131,9 @@ def test_very_many_edits_are_shown_as_far_as_there_is_room() -> None:
 def test_an_update_names_all_its_keywords_and_metadata(name: str) -> None:
     """An update with 40 keywords and 40 metadata entries shows each of them instead of a count."""
     entries = {f"m{n}y": f"v{n}y" for n in range(40)}
-    words: Sequence[str] = [f"k{n}y" for n in range(40)]
-    change = Change(
-        key=tag("A"),
-        action=Action.UPDATE,
-        source=at(1),
+    words = [f"k{n}y" for n in range(40)]
+    change = updating(
+        "A",
         keywords_added=tuple(words),
         keywords_deleted=tuple(f"old {word}" for word in words),
         metadata_set=entries,
@@ -158,9 +145,7 @@ def test_an_update_names_all_its_keywords_and_metadata(name: str) -> None:
 
 
 def test_unnamed_tags_deleted_with_their_category_make_the_plan_abridged() -> None:
-    tags = [
-        Change(key=tag(f"N{n}-"), action=Action.DELETE, source=at(n), cascade=category("acme")) for n in range(1, 300)
-    ]
-    plan = plan_of(Change(key=category("acme"), action=Action.DELETE, source=at(1)), *tags)
+    tags = [changing(tag(f"N{n}-"), Action.DELETE, at(n), cascade=category("acme")) for n in range(1, 300)]
+    plan = plan_of(changing(category("acme"), Action.DELETE, at(1)), *tags)
     assert lacks(plan_text(plan), plan)
     assert "Abridged: " in plan_text(plan)

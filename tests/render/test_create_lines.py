@@ -13,7 +13,7 @@ from syncengine.render.escape import cells
 from syncengine.render.style import Look
 from syncengine.resource import Row, Source, Value
 
-from .samples import field, plan_of, plan_text, tag
+from .samples import changing, field, plan_of, plan_text, tag
 
 TITLES = ("Opposition against EP 1 234 567", "Licence", "Trade mark ACME", "Appeal", "Lease", "Audit", "M&A")
 
@@ -26,13 +26,9 @@ def matter(number: int, **others: Value | None) -> Change:
         "visibility": "PRIVATE",
         **others,
     }
-    return Change(
-        key=tag(f"H-{number:04}"),
-        action=Action.CREATE,
-        source=Source("manifests/matters.yaml", 9, Row("data/matters.csv", number + 1)),
-        fields=tuple(field(name, None, value) for name, value in values.items() if value is not None),
-        keywords_added=(f"REF {number}",),
-    )
+    fields = [field(name, None, value) for name, value in values.items() if value is not None]
+    source = Source("manifests/matters.yaml", 9, Row("data/matters.csv", number + 1))
+    return changing(tag(f"H-{number:04}"), Action.CREATE, source, *fields, keywords_added=(f"REF {number}",))
 
 
 MATTERS = [matter(number) for number in range(1, 13)]
@@ -115,15 +111,3 @@ def test_resources_of_several_templates_have_their_own_places() -> None:
     text = text_of([*MATTERS, *other], 200)
     assert text.count("manifests/matters.yaml:9 (data/matters.csv:") == 12
     assert text.count("  manifests/more.yaml:3\n") == 3
-
-
-def test_a_long_name_is_never_cut() -> None:
-    name = "N" * 100
-    text = plan_text(plan_of(replace(matter(1), key=tag(name)), matter(2)), Look(width=80))
-    assert f'  + {name}\n      keywords: "REF 1"\n      category: bolt\n' in text
-
-
-def test_verbose_shows_every_value_of_each() -> None:
-    text = plan_text(plan_of(*MATTERS), Look(width=80, verbose=True))
-    assert text.count("visibility: PRIVATE") == 12
-    assert [n for n in range(1, 13) if f'"REF {n}"' not in text] == []

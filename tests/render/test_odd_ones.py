@@ -5,30 +5,44 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from syncengine.errors import Diagnostic, Severity
+from syncengine.errors import Severity
 from syncengine.plan.diff import Action, Change, FieldChange
 from syncengine.plan.model import Plan
 from syncengine.render.markdown import LIMIT
 from syncengine.render.style import Look
 from syncengine.resource import Source, Value
 
-from .samples import TRIPPED, at, field, plan_html, plan_markdown, plan_of, plan_text, tag
+from .samples import (
+    TRIPPED,
+    at,
+    changing,
+    creating,
+    field,
+    plan_html,
+    plan_markdown,
+    plan_of,
+    plan_text,
+    said,
+    tag,
+    updating,
+)
 
 SECRET = "Strictly confidential merger of A and B"
 
 
-def change(number: int, before: Value | None, after: Value | None, name: str = "description", **more: object) -> Change:
-    settings = {"source": at(number), "action": Action.UPDATE, "fields": (field(name, before, after),)} | more
-    return Change(key=tag(f"ACME-{number:04}"), **settings)  # type: ignore[arg-type] # as a test calls it
+def change(number: int, before: Value | None, after: Value | None, name: str = "description", **more: Any) -> Change:
+    return updating(f"ACME-{number:04}", field(name, before, after), line=number, **more)
 
 
-def reviewed(number: int, **more: object) -> Change:
-    return change(number, f"Matter {number} of ACME", f"Matter {number} of ACME (reviewed)", **more)
+def reviewed(number: int, *others: FieldChange, **more: Any) -> Change:
+    edit = field("description", f"Matter {number} of ACME", f"Matter {number} of ACME (reviewed)")
+    return updating(f"ACME-{number:04}", edit, *others, line=number, **more)
 
 
 def mass(count: int = 299) -> list[Change]:
@@ -75,6 +89,12 @@ RENDERINGS: dict[str, Callable[[Plan], str]] = {
 in_each = pytest.mark.parametrize("render", RENDERINGS.values(), ids=RENDERINGS)
 in_short = pytest.mark.parametrize("render", [RENDERINGS["text"], RENDERINGS["markdown"], RENDERINGS["html"]])
 
+
+def is_first(shown: str, odd: str, others: str = "ACME-") -> bool:
+    """Return whether the page names this resource, and above all other ones with such a name."""
+    return re.findall(rf"{others}\d+", shown)[0] == odd
+
+
 ODD = {
     "something else": change(900, "Patent", SECRET),
     "the common end": change(900, "Matter 900 of ACME", f"{SECRET} (reviewed)"),
@@ -86,9 +106,7 @@ ODD = {
     "a blank that does not break": change(900, "Matter 900 of ACME", "Matter 900 of ACME\u00a0(reviewed)"),
     "a mark for an accent": change(900, "Matter 900 of ACME", "Matter 900 of ACME (reviewe\u0301d)"),
     "written out as others are escaped": change(900, "Matter 900 of ACME", "Matter 900 of ACME\\u200b (reviewed)"),
-    "a category as well": reviewed(
-        900, fields=(field("description", "Matter 900", "Matter 900 (reviewed)"), field("category", "acme", "bolt"))
-    ),
+    "a category as well": reviewed(900, field("category", "acme", "bolt")),
     "metadata as well": reviewed(900, metadata_set={"Client": "Bolt"}),
     "a keyword as well": reviewed(900, keywords_added=("everything",)),
     "another name before": reviewed(900, previously="OLD-1"),
@@ -104,25 +122,29 @@ def test_the_odd_change_comes_before_the_similar_ones(odd: Change) -> None:
     for place in (0, 150, 299):
         changes = mass()
         changes.insert(place, odd)
-        shown = wide_text(plan_of(*changes))
-        first = min(shown.find(name) for name in ("ACME-0001", "ACME-0002") if name in shown)
-        assert 0 < shown.index("ACME-0900") < first
+        assert is_first(wide_text(plan_of(*changes)), "ACME-0900")
+
+
+POINTS = {
+    "a letter of another script": "U+0435 CYRILLIC SMALL LETTER IE",
+    "a joiner": "U+200D",
+    "a blank that does not break": "U+00A0",
+    "a mark for an accent": "U+0301",
+}
 
 
 @in_short
-def test_letters_that_look_like_others_are_named(render: Callable[[Plan], str]) -> None:
+@pytest.mark.parametrize("name", POINTS)
+def test_letters_that_look_like_others_are_named(render: Callable[[Plan], str], name: str) -> None:
     """An unusual letter in a value is named by its code point, so that rows that look alike can be told apart."""
-    odd = ("a letter of another script", "a joiner", "a blank that does not break", "a mark for an accent")
-    shown = [render(plan_of(ODD[name], *mass())) for name in odd]
-    for text, point in zip(shown, ("U+0435 CYRILLIC SMALL LETTER IE", "U+200D", "U+00A0", "U+0301"), strict=True):
-        assert f"contains {point}" in text
+    assert f"contains {POINTS[name]}" in render(plan_of(ODD[name], *mass()))
 
 
 @in_short
 def test_odd_ones_in_several_files_are_all_shown(render: Callable[[Plan], str]) -> None:
-    changes = [reviewed(n, source=Source(f"manifests/{n % 7}.yaml", n)) for n in range(1, 1000)]
+    changes = [replace(reviewed(n), source=Source(f"manifests/{n % 7}.yaml", n)) for n in range(1, 1000)]
     for n in (100, 300, 500, 700, 900):
-        changes[n] = change(n, f"Matter {n} of ACME", f"Secret {n} of BOLT", source=changes[n].source)
+        changes[n] = replace(change(n, f"Matter {n} of ACME", f"Secret {n} of BOLT"), source=changes[n].source)
     shown = render(plan_of(*changes))
     mass_at = shown.index("994 ×")
     assert [n for n in (100, 300, 500, 700, 900) if not 0 < shown.find(f"Secret {n} of BOLT") < mass_at] == []
@@ -131,17 +153,15 @@ def test_odd_ones_in_several_files_are_all_shown(render: Callable[[Plan], str]) 
 @in_short
 def test_a_mix_of_two_large_groups_is_odd(render: Callable[[Plan], str]) -> None:
     """A change that combines a value of one large group with a value of another is odd."""
-    half = [
-        reviewed(n, fields=(field("description", f"M {n}", f"M {n} (new)"), field("category", "a", "b")))
-        for n in range(1, 151)
-    ]
-    other = [
-        reviewed(n, fields=(field("description", f"M {n}", f"M {n} (old)"), field("category", "c", "d")))
-        for n in range(151, 301)
-    ]
-    crossed = reviewed(900, fields=(field("description", "M 9", "M 9 (new)"), field("category", "c", "d")))
-    shown = render(plan_of(*half, crossed, *other))
-    assert shown.index("ACME-0900") < shown.index("150 ×")
+
+    def mixed(number: int, word: str, before: str, after: str) -> Change:
+        edits = field("description", f"M {number}", f"M {number} ({word})"), field("category", before, after)
+        return updating(f"ACME-{number:04}", *edits)
+
+    half = [mixed(n, "new", "a", "b") for n in range(1, 151)]
+    other = [mixed(n, "old", "c", "d") for n in range(151, 301)]
+    shown = render(plan_of(*half, mixed(900, "new", "c", "d"), *other))
+    assert is_first(shown, "ACME-0900")
     assert shown.count("150 ×") == 2
 
 
@@ -171,22 +191,11 @@ def test_a_comment_keeps_removals_and_odd_ones() -> None:
     """A comment of limited length shows removals and odd changes in preference to thousands of other changes."""
     long = "x" * 200
     plan = plan_of(
-        *(
-            Change(
-                key=tag(f"NEW-{n}"),
-                action=Action.CREATE,
-                source=at(n),
-                fields=(field("description", None, f"{n} {long}"),),
-            )
-            for n in range(2_000)
-        ),
+        *(creating(f"NEW-{n}", field("description", None, f"{n} {long}"), line=n) for n in range(2_000)),
         *(change(n, f"Own {n} {long}", f"{n * 7919} {long}", "url") for n in range(5_000, 7_000)),
         *mass(),
         change(900, "Patent", SECRET),
-        *(
-            Change(key=tag(f"OLD-{n}"), action=Action.RETIRE, source=at(n, f"manifests/{n}.yaml"), reason=f"why {n}")
-            for n in range(100)
-        ),
+        *(changing(tag(f"OLD-{n}"), Action.RETIRE, at(n, f"{n}.yaml"), reason=f"why {n}") for n in range(100)),
         gate=TRIPPED,
     )
     page = plan_markdown(plan)
@@ -211,13 +220,7 @@ def shown_and_counted(page: str, prefix: str = "ACME") -> tuple[int, int]:
 def test_warnings_come_after_the_changes_and_are_folded() -> None:
     """Similar warnings are one line with one example, and take no space from the changes above them."""
     warnings = tuple(
-        Diagnostic(
-            code=code,
-            message=f"tag {n} {'and its words ' * 8}",
-            severity=Severity.WARNING,
-            file="manifests/acme.yaml",
-            line=n + 1,
-        )
+        said(Severity.WARNING, code, f"tag {n} {'and its words ' * 8}", file="manifests/acme.yaml", line=n + 1)
         for n in range(400)
         for code in ("closed-with-keywords", "same-keyword")
     )
@@ -240,11 +243,14 @@ def test_changes_without_room_are_counted_in_their_section() -> None:
     assert "**Shortened" in page
 
 
+def forgotten(count: int) -> list[Change]:
+    return [changing(tag(f"LOST-{n:04}"), Action.FORGET, at(n)) for n in range(count)]
+
+
 @pytest.mark.parametrize("limit", [65_536, 1_000_000])
 def test_every_removal_is_named_before_the_mass(limit: int) -> None:
     """All removals are named within the limit; other changes fill the remaining space."""
-    lost = [Change(key=tag(f"LOST-{n:04}"), action=Action.FORGET, source=at(n)) for n in range(1_400)]
-    page = plan_markdown(plan_of(*lost, *rewritten(3_600), gate=TRIPPED), limit=limit)
+    page = plan_markdown(plan_of(*forgotten(1_400), *rewritten(3_600), gate=TRIPPED), limit=limit)
     assert len(page) <= limit
     assert [n for n in range(1_400) if f"`LOST-{n:04}`" not in page] == []
     named = len(set(re.findall(r"\*\*`(ACME-\d+)`", page)))
@@ -252,27 +258,27 @@ def test_every_removal_is_named_before_the_mass(limit: int) -> None:
     assert ("**Shortened" in page) is (named < 3_600)
 
 
-@in_each
-def test_the_retired_tag_that_loses_more_keywords_stands_alone(render: Callable[[Plan], str]) -> None:
-    """A retired tag that loses more keywords than the others is not folded into their row."""
-    losses = {n: ("kw",) if n != 177 else ("kw", "law firm", "client", "court") for n in range(1, 301)}
-    retired = [
-        Change(key=tag(f"ACME-{n:04}"), action=Action.RETIRE, source=at(n), keywords_deleted=words)
-        for n, words in losses.items()
-    ]
-    shown = render(plan_of(*retired))
-    assert "law firm" in shown
-    assert shown.index("ACME-0177") < shown.index("ACME-0001")
+def test_removals_that_do_not_fit_are_counted() -> None:
+    page = plan_markdown(plan_of(*forgotten(9_000)), limit=65_536)
+    named = len(set(re.findall(r"`LOST-(\d+)`", page)))
+    assert named > 4_000
+    assert f"and {9_000 - named:,} more" in page
+    assert "**Shortened" in page
 
 
 def retired(number: int, *keywords: str) -> Change:
-    return Change(
-        key=tag(f"ACME-{number:04}"),
-        action=Action.RETIRE,
-        source=at(number),
-        keywords_deleted=keywords,
-        reason="no manifest declares it",
-    )
+    gone = "no manifest declares it"
+    return changing(tag(f"ACME-{number:04}"), Action.RETIRE, at(number), keywords_deleted=keywords, reason=gone)
+
+
+@in_each
+def test_the_retired_tag_that_loses_more_keywords_stands_alone(render: Callable[[Plan], str]) -> None:
+    """A retired tag that loses more keywords than the others is not folded into their row."""
+    tags = [retired(n, "kw") for n in range(1, 301)]
+    tags[176] = retired(177, "kw", "law firm", "client", "court")
+    shown = render(plan_of(*tags))
+    assert "law firm" in shown
+    assert is_first(shown, "ACME-0177")
 
 
 LOSSES: dict[str, Callable[[int], tuple[str, ...]]] = {
@@ -298,7 +304,7 @@ def test_the_retired_tag_that_loses_another_keyword_stands_alone(
     changes[176] = retired(177, *odd)
     shown = wide_text(plan_of(*changes))
     assert f'removed "{odd[0]}"' in shown
-    assert shown.index("ACME-0177") < shown.index("ACME-0001")
+    assert is_first(shown, "ACME-0177")
 
 
 def test_many_retired_tags_that_each_lose_another_keyword_stand_alone() -> None:
@@ -331,43 +337,31 @@ def test_retired_tags_that_lose_words_of_their_own_each_are_one_row(render: Call
 
 
 def test_removals_come_before_tags_made_public_and_odd_updates() -> None:
-    created = [
-        Change(key=tag(f"NEW-{n}"), action=Action.CREATE, source=at(n), fields=(field("category", None, "acme"),))
-        for n in range(50)
+    created = [creating(f"NEW-{n}", field("category", None, "acme"), line=n) for n in range(50)]
+    odd = [change(900, "Patent", SECRET), change(901, "PRIVATE", "PUBLIC", "visibility")]
+    text = plan_text(plan_of(*created, *mass(), *odd, *forgotten(1)), Look(width=200))
+    places = [
+        text.index(heading)
+        for heading in (
+            "Forget 1 tag",
+            "Make 1 tag public: PRIVATE → PUBLIC",
+            "Update 1 tag, unlike the other 299",
+            "Create 50 tags",
+            "Update 299 tags",
+        )
     ]
-    plan = plan_of(
-        *created,
-        *mass(),
-        change(900, "Patent", SECRET),
-        change(901, "PRIVATE", "PUBLIC", "visibility"),
-        Change(key=tag("OLD"), action=Action.FORGET, source=at(1)),
-    )
-    text = plan_text(plan, Look(width=200))
-    headings = (
-        "Forget 1 tag",
-        "Make 1 tag public: PRIVATE → PUBLIC",
-        "Update 1 tag, unlike the other 299",
-        "Create 50 tags",
-        "Update 299 tags",
-    )
-    assert [text.find(heading) for heading in headings] == sorted(text.find(heading) for heading in headings)
-    assert all(heading in text for heading in headings)
+    assert places == sorted(places)
 
 
 # --- new tags ---------------------------------------------------------------------------------------------------------
 
 
 def new(number: int, **others: Value) -> Change:
-    fields: dict[str, Value] = {"description": f"Opposition {number}", "category": "acme", "visibility": "PRIVATE"}
-    fields |= {"url": f"https://pms.example.com/T-{number}"} | others
-    return Change(
-        key=tag(f"T-{number}"),
-        action=Action.CREATE,
-        source=Source("manifests/g.yaml", 4),
-        fields=tuple(field(name, None, value) for name, value in fields.items() if value is not None),
-        keywords_added=(f"T-{number}", f"EP {number}"),
-        metadata_set={"Office": "Berlin"},
-    )
+    values: dict[str, Value] = {"description": f"Opposition {number}", "category": "acme", "visibility": "PRIVATE"}
+    values |= {"url": f"https://pms.example.com/T-{number}"} | others
+    fields = [field(name, None, value) for name, value in values.items()]
+    more = {"keywords_added": (f"T-{number}", f"EP {number}"), "metadata_set": {"Office": "Berlin"}}
+    return changing(tag(f"T-{number}"), Action.CREATE, Source("manifests/g.yaml", 4), *fields, **more)
 
 
 UNLIKE_NEW = {
@@ -386,15 +380,14 @@ def test_of_many_new_ones_the_odd_one_comes_first(odd: Change) -> None:
     changes = [new(number) for number in range(300)]
     changes.insert(150, odd)
     shown = wide_text(plan_of(*changes))
-    assert shown.index("T-5000") < shown.index("T-0")
+    assert is_first(shown, "T-5000", "T-")
     assert [n for n in range(100) if not re.search(rf"\bOpposition {n}\b", shown)] == []
 
 
 def closed(number: int, *keywords: str) -> Change:
     """Return the creation of a tag that excludes its name from its keywords."""
     fields = (field("description", None, "A matter"), field("excludeTagNameKeyword", None, True))
-    key = tag(f"T-{number}")
-    return Change(key=key, action=Action.CREATE, source=at(number), fields=fields, keywords_added=keywords)
+    return creating(f"T-{number}", *fields, keywords_added=keywords)
 
 
 @in_each
@@ -404,18 +397,13 @@ def test_an_excluded_name_that_is_listed_as_a_keyword_is_odd(render: Callable[[P
     changes[177] = closed(177, "T-177")
     shown = render(plan_of(*changes))
     assert 'keywords: "T-177"' in shown
-    assert shown.index("T-177") < shown.index("T-0")
+    assert is_first(shown, "T-177", "T-")
 
 
 def a_rename(number: int, *formers: str) -> Change:
-    return Change(
-        key=tag(f"ACME-{number:04}"),
-        action=Action.CREATE,
-        source=at(number),
-        fields=(field("description", None, "A matter"),),
-        previously=formers[0],
-        merges=formers if len(formers) > 1 else UNSET,
-    )
+    merges = formers if len(formers) > 1 else UNSET
+    words = field("description", None, "A matter")
+    return creating(f"ACME-{number:04}", words, line=number, previously=formers[0], merges=merges)
 
 
 FORMERS = {
@@ -425,24 +413,21 @@ FORMERS = {
 }
 
 
-@pytest.mark.parametrize("former", FORMERS.values(), ids=FORMERS)
-def test_a_rename_of_several_tags_names_them_all_above_the_others(former: Callable[[int], str]) -> None:
-    changes = [a_rename(number, former(number)) for number in range(1, 301)]
-    names = [f"PARTLY-{number}" for number in range(12)]
-    changes[176] = a_rename(177, former(177), *names)
-    shown = wide_text(plan_of(*changes))
-    assert f"renamed from: {', '.join(chr(34) + name + chr(34) for name in (former(177), *names))}" in shown
-    assert shown.index("ACME-0177") < shown.index("ACME-0001")
+PARTS = tuple(f"PARTLY-{number}" for number in range(12))
 
 
 @pytest.mark.parametrize("former", FORMERS.values(), ids=FORMERS)
-def test_a_tag_that_takes_the_place_of_another_one_than_the_rest_comes_first(former: Callable[[int], str]) -> None:
-    """Among many similar renames, the one whose former name does not fit their pattern comes first."""
+@pytest.mark.parametrize("odd", [("SECRET-MERGER",), PARTS], ids=["another name", "many names"])
+def test_a_rename_unlike_the_others_comes_first_with_all_its_names(
+    former: Callable[[int], str], odd: tuple[str, ...]
+) -> None:
     changes = [a_rename(number, former(number)) for number in range(1, 301)]
-    changes[176] = a_rename(177, "SECRET-MERGER")
+    names = odd if len(odd) == 1 else (former(177), *odd)
+    changes[176] = a_rename(177, *names)
     shown = wide_text(plan_of(*changes))
-    assert "renamed from: SECRET-MERGER" in shown
-    assert shown.index("ACME-0177") < shown.index("ACME-0001")
+    listed = ", ".join(f'"{name}"' for name in names) if len(names) > 1 else names[0]
+    assert f"renamed from: {listed}" in shown
+    assert is_first(shown, "ACME-0177")
 
 
 @in_short
@@ -468,14 +453,10 @@ MORE = (field("url", None, "https://pms.example.com/T-1"), field("externalId", N
 SHORT = (field("description", None, "A matter"), field("excludeTagNameKeyword", None, False))
 
 
-def plan_of_new(*fields: FieldChange) -> Plan:
-    return plan_of(Change(key=tag("T-1"), action=Action.CREATE, source=at(1), fields=fields, keywords_added=("T-1",)))
-
-
 @in_short
 def test_a_short_row_counts_the_fields_that_it_leaves_out(render: Callable[[Plan], str]) -> None:
     """A short row counts the fields that it omits and mentions --verbose; the HTML page shows all fields."""
-    shown = render(plan_of_new(*SHORT, *MORE))
+    shown = render(plan_of(creating("T-1", *SHORT, *MORE, keywords_added=("T-1",))))
     is_whole = "https://pms.example.com/T-1" in shown
     assert ("… 2 more fields" in shown) is not is_whole
     assert ("--verbose shows every line and value" in shown) is not is_whole
@@ -519,10 +500,8 @@ def test_dates_that_move_within_a_year_show_their_range() -> None:
 def test_metadata_and_keywords_are_folded_by_what_is_done_to_them() -> None:
     """Equal edits of keywords and metadata fold into one row; a tag with another keyword or value is odd."""
     changes = [
-        Change(
-            key=tag(f"T-{n}"),
-            action=Action.UPDATE,
-            source=at(n),
+        updating(
+            f"T-{n}",
             keywords_added=(f"EP-{n}",) if n != 50 else ("everything",),
             keywords_deleted=(f"EP {n}",),
             metadata_set={"Client": f"Acme {n} AG" if n != 70 else SECRET},
@@ -533,12 +512,3 @@ def test_metadata_and_keywords_are_folded_by_what_is_done_to_them() -> None:
     text = plan_text(plan_of(*changes), Look(width=200))
     assert text.index('added "everything"; removed "EP 50"') < text.index('99 × keyword: " " → "-" (in the text)')
     assert text.index(f'"Acme 70" → "{SECRET}"') < text.index('99 × metadata Client: + " AG"')
-
-
-def test_removals_that_do_not_fit_are_counted() -> None:
-    lost = [Change(key=tag(f"LOST-{n:04}"), action=Action.FORGET, source=at(n)) for n in range(9_000)]
-    page = plan_markdown(plan_of(*lost), limit=65_536)
-    named = len(set(re.findall(r"`LOST-(\d+)`", page)))
-    assert named > 4_000
-    assert f"and {9_000 - named:,} more" in page
-    assert "**Shortened" in page
