@@ -10,8 +10,8 @@ import pytest
 
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.generate.query import query_of_call
-from syncengine.manifest.sources.records import HttpQuery, SqlQuery
-from tests.manifest.loading import loaded, problems
+from syncengine.manifest.sources.records import SqlQuery
+from tests.manifest.loading import loaded, loop, problems
 
 PROJECT = "version: 1\nsources: {pms: {sql: pms.db}, crm: {http: {url: 'http://127.0.0.1:9'}}}\n"
 WRONG = {
@@ -42,8 +42,6 @@ WRONG = {
         "source='crm', page='p', next='n'",
         "`data`: `paging` needs exactly one of `next`, `page`, `cursor`, `offset` or `link`",
     ),
-    "half a way of paging": ("source='crm', cursor='c'", "`data`: `cursor` needs `at` beside it"),
-    "paging without a way": ("source='crm', first=0", "`data`: `paging` needs exactly one of"),
     "a size as text": (
         "source='crm', offset='o', limit='l', size='9'", "`data`: `size` must be a whole number, without quotes",
     ),
@@ -55,8 +53,7 @@ WRONG = {
 def test_a_wrong_call_is_told_at_its_line(tmp_path: Path, name: str) -> None:
     """Nothing is guessed or ignored: all that `forEach` refuses is refused here."""
     arguments, sentence = WRONG[name]
-    template = f"tags:\n{{% for row in data({arguments}) %}}\n  - name: '{{{{ row.n }}}}'\n{{% endfor %}}\n"
-    files = {"syncengine.yaml": PROJECT, "r.csv": "n\n1\n", "r.json": "[]", "manifests/m.yaml.j2": template}
+    files = {"syncengine.yaml": PROJECT, "r.csv": "n\n1\n", "r.json": "[]", "manifests/m.yaml.j2": loop(arguments)}
     (found,) = problems(tmp_path, files)
     assert (found.file, found.line) == ("manifests/m.yaml.j2", 2)
     assert sentence in found.message
@@ -71,9 +68,11 @@ def test_what_a_call_is_given_is_asked_as_it_is() -> None:
     found = asked(source="pms", query="SELECT 1", params={"a": "{{ var.x }}", "b": Decimal("1.50"), "c": 10**30})
     assert found == SqlQuery("pms", None, "SELECT 1", {"a": "{{ var.x }}", "b": Decimal("1.50"), "c": 10**30})
     found = asked("/matters", source="crm", params={"q": "{{ 1 }}"}, page="p", first=0, distinct="id")
-    assert isinstance(found, HttpQuery)
-    assert (found.path, found.params, found.paging.page, found.paging.first) == ("/matters", {"q": "{{ 1 }}"}, "p", 0)
-    assert found.may_repeat
+    assert (found.path, found.params, found.may_repeat) == ("/matters", {"q": "{{ 1 }}"}, True)
+    assert (found.paging.page, found.paging.first) == ("p", 0)
+    for each in ({"next": "a.b"}, {"cursor": "c", "at": "a.b"}, {"offset": "o", "limit": "l", "size": 9}):
+        paging = asked("/matters", source="crm", **each).paging
+        assert {name: getattr(paging, name) for name in each} == each
     assert asked("a{{b.tsv").form.delimiter == "\t"
     assert asked(path="a.csv") == asked("a.csv")
     assert asked("a.tsv", delimiter=",").form.delimiter == ","
@@ -82,6 +81,6 @@ def test_what_a_call_is_given_is_asked_as_it_is() -> None:
 
 def test_a_call_reads_what_a_block_reads(tmp_path: Path) -> None:
     """An optional setting may be none."""
-    template = "tags:\n{% for row in data('../r.csv', delimiter=none, distinct='v', allowEmpty=true) %}\n"
-    files = {"r.csv": "n,v\nA,1\nB,1\n", "manifests/m.yaml.j2": template + "  - name: '{{ row.n }}'\n{% endfor %}\n"}
+    template = loop("'../r.csv', delimiter=none, distinct='v', allowEmpty=true")
+    files = {"r.csv": "n,v\nA,1\nB,1\n", "manifests/m.yaml.j2": template}
     assert [str(key) for key in loaded(tmp_path, files).resources] == ["tag/A"]

@@ -15,8 +15,10 @@ import pytest
 from syncengine.errors import Diagnostic, Problems
 from syncengine.http.list_pages import origin, same_place
 from syncengine.manifest.desired import load
+from syncengine.plan.planner import make_plan
+from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project.load import load_project
-from tests.manifest.loading import write
+from tests.manifest.loading import block, write
 from tests.support.quiet import QuietHandler, listening
 
 pytestmark = pytest.mark.slow
@@ -48,9 +50,8 @@ def service(answer: Answering) -> Iterator[tuple[str, list[str]]]:
 def names(folder: Path, url: str, http: str = "items: rows", beside: str = "") -> list[str]:
     """The names of the tags made from the list."""
     settings = f"version: 1\nsources: {{crm: {{http: {{url: '{url}', timeout: 5s}}}}}}\n"
-    for_each = f"{{http: {{source: crm, path: list, {http}}}{beside}}}"
-    block = f"generate:\n  - forEach: {for_each}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
-    write(folder, {"syncengine.yaml": settings, "manifests/m.yaml": block})
+    manifest = block(f"http: {{source: crm, path: list, {http}}}{beside}")
+    write(folder, {"syncengine.yaml": settings, "manifests/m.yaml": manifest})
     return [key.name for key in load(load_project(folder=folder, environ={})).resources]
 
 
@@ -163,28 +164,19 @@ def test_a_sign_of_more_rows_is_an_error_that_says_how_to_read_them(tmp_path: Pa
     assert setting in found.message
 
 
-def test_the_header_link_is_a_sign(tmp_path: Path) -> None:
-    """A `Link` header with a next page is a sign of more rows, even when the body is only a list."""
-    with service(by_link) as (url, _):
-        found = refusal(tmp_path, url, "")
-    assert (found.code, "`paging: {link: true}`" in found.message) == ("source-partial", True)
-
-
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("header", "words"),
     [
-        ("X-Next-Page", "2"),
-        ("X-Total-Count", "7"),
-        ("X-Total", "7"),
-        ("X-Total-Pages", "3"),
-        ("Content-Range", "items 0-2/7"),
+        ({"Link": '</list?from=3>; title="a, b"; rel="next"'}, "`paging: {link: true}`"),
+        *(({name: "7"}, f"`{name}` ") for name in ("X-Next-Page", "X-Total-Count", "X-Total", "X-Total-Pages")),
+        ({"Content-Range": "items 0-2/7"}, "`Content-Range` "),
     ],
 )
-def test_other_headers_are_signs(tmp_path: Path, name: str, value: str) -> None:
-    """A service whose answer is only a list tells of more rows by headers of its own."""
-    with service(lambda *_: (ROWS[:3], {name: value})) as (url, _):
+def test_headers_are_signs(tmp_path: Path, header: dict[str, str], words: str) -> None:
+    """A service whose answer is only a list tells of more rows by its headers."""
+    with service(lambda *_: (ROWS[:3], header)) as (url, _):
         found = refusal(tmp_path, url, "")
-    assert (found.code, f"`{name}` " in found.message) == ("source-partial", True), found.message
+    assert (found.code, words in found.message) == ("source-partial", True), found.message
 
 
 def test_the_status_of_a_part_is_a_sign(tmp_path: Path) -> None:
@@ -259,20 +251,24 @@ def test_a_last_page_without_rows_ends_the_list(tmp_path: Path, paging: str, las
         assert names(tmp_path, url, f"items: rows, paging: {{{paging}}}") == ALL
 
 
+OBJECTS, LIST = "items: rows, paging: {next: next}", "paging: {page: p}"
+
+
 @pytest.mark.parametrize(
-    "answer", [{"error": "too many"}, [], "text", {"rows": "text"}, {"rows": None, "message": "x"}]
+    ("http", "answer"),
+    [
+        *(
+            (OBJECTS, each)
+            for each in ({"error": "too many"}, [], "text", {"rows": "text"}, {"rows": None, "message": "x"})
+        ),
+        *((LIST, each) for each in ({}, {"message": "no more pages"})),
+    ],
 )
-def test_a_later_page_that_is_something_else_is_an_error(tmp_path: Path, answer: Any) -> None:
-    """An answer without a list does not end the list, even with status 200."""
-    with service(lambda _, __, turn: ({"rows": ROWS, "next": "/list?q=2"} if turn == 1 else answer, {})) as (url, _):
-        assert "the answer has no " in refusal(tmp_path, url, "items: rows, paging: {next: next}").message
-
-
-@pytest.mark.parametrize("answer", [{}, {"message": "no more pages"}])
-def test_an_object_after_a_list_is_an_error(tmp_path: Path, answer: Any) -> None:
-    """When the first page is a list, a later object is an error."""
-    with service(lambda _, __, turn: (ROWS if turn == 1 else answer, {})) as (url, _):
-        assert "the answer has no list" in refusal(tmp_path, url, "paging: {page: p}").message
+def test_a_later_page_that_is_something_else_is_an_error(tmp_path: Path, http: str, answer: Any) -> None:
+    """An answer without a list does not end the list, even with status 200; nor does an object after a list."""
+    first = ROWS if http == LIST else {"rows": ROWS, "next": "/list?q=2"}
+    with service(lambda _, __, turn: (first if turn == 1 else answer, {})) as (url, _):
+        assert "the answer has no " in refusal(tmp_path, url, http).message
 
 
 def changing(first: list[Reply], then: Answering) -> Answering:
@@ -396,30 +392,6 @@ def test_a_service_that_asks_for_too_long_a_wait_is_unreachable(tmp_path: Path) 
     assert "status 429 (it asks for a retry in 600 s)" in found.message
 
 
-@pytest.mark.parametrize(
-    ("paging", "answer"),
-    [
-        ("page='p'", by_page),
-        ("offset='startAt', limit='max', size=100", by_offset),
-        ("cursor='token', at='nextPageToken'", by_cursor),
-        ("next='meta.paging.next'", by_next),
-    ],
-)
-def test_a_text_template_pages_alike(tmp_path: Path, paging: str, answer: Answering) -> None:
-    """`data(source=…)` takes the paging settings as arguments."""
-    call = "data(source='crm', path='list', items='rows'%s)"
-    text = f"tags:\n{{%% for row in {call} %%}}\n  - name: {{{{ row.n }}}}\n{{%% endfor %%}}\n"
-    with service(answer) as (url, _):
-        settings = f"version: 1\nsources: {{crm: {{http: {{url: '{url}'}}}}}}\n"
-        write(tmp_path, {"syncengine.yaml": settings, "manifests/m.yaml.j2": text % f", {paging}"})
-        assert [key.name for key in load(load_project(folder=tmp_path, environ={})).resources] == ALL
-        if answer is by_cursor:
-            write(tmp_path, {"manifests/m.yaml.j2": text % ""})
-            with pytest.raises(Problems) as refused:
-                load(load_project(folder=tmp_path, environ={}))
-            assert [found.code for found in refused.value.found] == ["source-partial"]
-
-
 def test_proxies_of_the_environment_hold_for_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """HTTP_PROXY is used unless NO_PROXY excepts the host, and errors do not show its password."""
     monkeypatch.setenv("HTTP_PROXY", "http://me:s3cret@127.0.0.1:9")
@@ -443,3 +415,16 @@ def test_parameters_are_sent_as_they_are_written(tmp_path: Path) -> None:
     with service(lambda path, query, turn: ([], {})) as (url, heard):
         names(tmp_path, url, "query: {open: true, archived: false, year: 2024, of: null, who: 'yes'}")
         assert heard == ["/list?open=true&archived=false&year=2024&of=&who=yes"]
+
+
+def test_a_service_is_asked_once_by_a_cold_plan(tmp_path: Path) -> None:
+    """This holds beside a large manifest, too."""
+    large = "tags:\n" + "".join(f"  - {{name: Matter {n:06}, description: {'x' * 100}}}\n" for n in range(10_000))
+    with service(lambda *_: (ROWS, {})) as (url, heard):
+        settings = (
+            f"version: 1\nservice: {{baseUrl: https://service.invalid}}\nsources: {{crm: {{http: {{url: '{url}'}}}}}}\n"
+        )
+        manifests = {"manifests/large.yaml": large, "manifests/m.yaml": block("http: {source: crm, path: list}")}
+        write(tmp_path, {"syncengine.yaml": settings, **manifests})
+        planned = make_plan(load_project(folder=tmp_path, environ={}), PlanRequest("plan"), Runtime({}))
+    assert (planned.summary.create, heard) == (10_007, ["/list"])

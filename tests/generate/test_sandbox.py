@@ -9,22 +9,19 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import jsonschema
 import pytest
-import yaml
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar
-from syncengine.errors import Severity
 from syncengine.manifest.generate.scalars import Compiled
 from syncengine.project.load import load_project
-from syncengine.render.schemas import schemas
 from syncengine.resource import Row
 from syncengine.templating.bounds import MAX_SECONDS, Allowance, OutOfBounds
 from syncengine.templating.sandbox import TemplateSandbox
-from tests.manifest.loading import loaded, problems, write
+from tests.manifest.loading import block, errors, loaded, problems, write
+from tests.templating.cases import Mark
 
 pytestmark = pytest.mark.slow
 
@@ -145,8 +142,8 @@ CONDITIONS = {
 @pytest.mark.parametrize(("condition", "words"), CONDITIONS.values(), ids=CONDITIONS.keys())
 def test_a_condition_that_always_fails_is_an_error(tmp_path: Path, condition: str, words: str) -> None:
     """A condition that fails even without a row is an error at its place, in a block and in a file."""
-    block = f'generate:\n  - forEach: {{csv: ../r.csv}}\n    when: "{condition}"\n    tags: [{{name: T}}]\n'
-    (found, *_) = problems(tmp_path / "a", {"r.csv": "a\n1\n", "manifests/m.yaml": block})
+    text = f'generate:\n  - forEach: {{csv: ../r.csv}}\n    when: "{condition}"\n    tags: [{{name: T}}]\n'
+    (found, *_) = problems(tmp_path / "a", {"r.csv": "a\n1\n", "manifests/m.yaml": text})
     assert (found.code, found.line, found.column) == ("bad-template", 3, 11)
     assert words in found.message
     text = f"#\n{{% if {condition} %}}{{% endif %}}{{{{ {condition} }}}}\n"
@@ -155,7 +152,7 @@ def test_a_condition_that_always_fails_is_an_error(tmp_path: Path, condition: st
     assert words in found.message
 
 
-@pytest.mark.parametrize("way", ["include ['a.j2', 'b.j2']", "include ('a.j2', 'b.j2')", "extends ['a.j2']"])
+@pytest.mark.parametrize("way", ["include ['a.j2', 'b.j2']", "extends ['a.j2']"])
 def test_the_first_existing_template_of_a_list_is_included(tmp_path: Path, way: str) -> None:
     """If none exists, the error has the line of the statement."""
     text = f"#\n{{% {way} %}}\n"
@@ -194,12 +191,11 @@ def test_no_template_runs_for_ever_or_fills_the_memory(tmp_path: Path, name: str
 @pytest.mark.parametrize("template", BARE.values(), ids=BARE.keys())
 def test_a_bare_value_counts_for_the_limit_of_memory(tmp_path: Path, template: str) -> None:
     """A value that is a list counts with all its parts, repeated ones too, also in a condition."""
-    head = "generate:\n  - forEach: {csv: ../rows.csv}\n"
-    values = f'    tags:\n      - name: T\n        keywords: "{template}"\n'
-    (found,) = problems(tmp_path / "a", {"rows.csv": "a\n1\n", "manifests/m.yaml": head + values})
-    assert (found.code, found.line, found.column) == ("bad-template", 5, 19)
-    condition = f'    when: "{template}"\n    tags: [{{name: T}}]\n'
-    (found,) = problems(tmp_path / "b", {"rows.csv": "a\n1\n", "manifests/m.yaml": head + condition})
+    text = block("csv: ../r.csv", f'name: T, keywords: "{template}"')
+    (found,) = problems(tmp_path, {"r.csv": "a\n1\n", "manifests/m.yaml": text})
+    assert (found.code, found.line, found.column) == ("bad-template", 3, 32)
+    text = f'generate:\n  - forEach: {{csv: ../r.csv}}\n    when: "{template}"\n    tags: [{{name: T}}]\n'
+    (found,) = problems(tmp_path, {"manifests/m.yaml": text})
     assert (found.code, found.line, found.column) == ("bad-template", 3, 11)
 
 
@@ -214,8 +210,7 @@ LARGE = {
 @pytest.mark.parametrize("value", LARGE.values(), ids=LARGE.keys())
 def test_a_number_of_data_has_a_limit_of_digits(tmp_path: Path, value: str, number: str) -> None:
     """A number with too many digits is an error at its line of the data."""
-    block = f'generate:\n  - forEach: {{json: ../r.json}}\n    tags: [{{name: "T{value}"}}]\n'
-    files = {"r.json": f'[\n{{"n": {number}}}]', "manifests/m.yaml": block}
+    files = {"r.json": f'[\n{{"n": {number}}}]', "manifests/m.yaml": block("json: ../r.json", f'name: "T{value}"')}
     (found,) = problems(tmp_path, files)
     assert (found.code, found.line) == ("bad-source", 2)
     assert "r.json:2: this is not JSON: a number has more than 1000 digits" in found.message
@@ -227,9 +222,9 @@ def test_computed_numbers_have_a_limit(tmp_path: Path) -> None:
     growing = (
         "{% set n = namespace(x=row.n) %}{% for i in range(99) %}{% set n.x = n.x * n.x %}{% endfor %}{{ n.x|int }}"
     )
-    block = f"generate:\n  - forEach: {{json: ../r.json}}\n    tags:\n      - name: '{growing}'\n"
-    (found,) = problems(tmp_path, {"r.json": '[{"n": 1e300}]', "manifests/m.yaml": block})
-    assert (found.code, found.line) == ("bad-template", 4)
+    files = {"r.json": '[{"n": 1e300}]', "manifests/m.yaml": block("json: ../r.json", f"name: '{growing}'")}
+    (found,) = problems(tmp_path, files)
+    assert (found.code, found.line) == ("bad-template", 3)
     assert "a number would be too large" in found.message
 
 
@@ -253,13 +248,6 @@ def compiled(text: str, when: str = "true") -> tuple[Counting, Any, Any]:
     assert condition is not None
     assert findings.found == []
     return environment, lambda row: (leaf.value(row),), condition.value
-
-
-class Mark(NamedTuple):
-    """A place in no file."""
-
-    line: int
-    column: int
 
 
 def test_templates_are_compiled_once() -> None:
@@ -344,23 +332,21 @@ def test_waiting_takes_no_time_of_a_block() -> None:
 def test_a_block_that_takes_too_much_stops_at_its_row(tmp_path: Path) -> None:
     """All remaining rows share one error, and nothing of the block is used."""
     rows = "n\n" + "".join(f"{n}\n" for n in range(1000))
-    block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: 'T{{ row.n }}', keywords: \"{{ %s }}\"}]\n"
-    text = block % "range(99999) | map('slug') | list"
-    found = problems(tmp_path, {"r.csv": rows, "manifests/m.yaml": text})
-    (error,) = [d for d in found if d.severity is Severity.ERROR]
+    text = block("csv: ../r.csv", "name: 'T{{ row.n }}', keywords: \"{{ range(99999) | map('slug') | list }}\"")
+    (error,) = errors(tmp_path, {"r.csv": rows, "manifests/m.yaml": text})
     assert (error.code, error.line, error.data is not None) == ("bad-template", 2, True)
 
 
 SECRETS = """\
 version: 1
 service: {apiKey: {file: key}}
-state: state.db
 sources: {crm: {http: {url: https://crm.example.com, headers: {Authorization: {file: sub/../token}}}}}
-environments: {prod: {service: {apiKey: {file: prod-key}}, state: "sqlite:///prod.db"}}
+environments: {prod: {service: {apiKey: {file: prod-key}}}}
 postedTime:
   deliver: [{name: pms, http: {url: https://pms.example.com, headers: {Authorization: {file: pms-token}}}}]
 """
-SECRET_FILES = ("key", "token", "prod-key", "pms-token", "state.db", "state.db-wal", "prod.db")
+SECRET_FILES = ("key", "token", "prod-key", "pms-token")
+"""Databases are tried in tests/settings/test_secrets.py."""
 
 
 @pytest.mark.parametrize(
@@ -378,8 +364,7 @@ def test_sources_stay_inside_the_project(tmp_path: Path, path: str) -> None:
     for name in (".env", ".git/config", *SECRET_FILES):
         (folder / name).write_text("a\n1\n")
     (folder / "link.csv").symlink_to(tmp_path / "outside.csv")
-    block = f"generate:\n  - forEach: {{csv: {path}}}\n    tags: [{{name: '{{{{ row.a }}}}'}}]\n"
-    (found,) = problems(folder, {"syncengine.yaml": SECRETS, "manifests/m.yaml": block})
+    (found,) = problems(folder, {"syncengine.yaml": SECRETS, "manifests/m.yaml": block(f"csv: {path}")})
     assert (found.code, found.file, found.line, found.column) == ("bad-source", "manifests/m.yaml", 2, 20)
     template = f"{{% for r in data('{path}', kind='csv') %}}{{% endfor %}}\n"
     (found,) = problems(folder, {"manifests/m.yaml": "", "manifests/n.yaml.j2": template})
@@ -396,43 +381,40 @@ def test_the_project_file_may_list_folders_outside(tmp_path: Path, written: str)
         file.write_text("n\nOUT-1\n")
     (exports / "link.csv").symlink_to(tmp_path / "a.csv")
     settings = f"version: 1\ndataFolders: ['{listed}']\n"
-
-    def block(path: str) -> dict[str, str]:
-        text = f"generate:\n  - forEach: {{csv: '{path}'}}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
-        return {"syncengine.yaml": settings, "manifests/m.yaml": text}
-
-    (made,) = loaded(folder, block("../../exports/a.csv")).resources.values()
+    files = {"syncengine.yaml": settings, "manifests/m.yaml": block("csv: ../../exports/a.csv")}
+    (made,) = loaded(folder, files).resources.values()
     assert (made.key.name, made.source.data) == ("OUT-1", Row(f"{listed}/a.csv", 2))
     for path in ("../../exports/.git/a.csv", "../../exports/link.csv", "../../a.csv"):
-        (found,) = problems(folder, block(path))
+        (found,) = problems(folder, {"manifests/m.yaml": block(f"csv: {path}")})
         assert found.code == "bad-source"
     (found,) = problems(folder, {"manifests/m.yaml": "", "manifests/n.yaml.j2": "{% include '../exports/a.j2' %}"})
     assert found.code == "bad-template"
 
 
+HELD = (
+    "service: {apiKey: {env: HELD}}",
+    "state: {env: HELD}",
+    "sources: {pms: {sql: {env: HELD}}}",
+    "sources: {crm: {http: {url: https://crm.example.com, headers: {X: {env: HELD}}}}}",
+    "environments: {prod: {service: {apiKey: {env: HELD}}}}",
+    "postedTime: {webhook: {callerKey: {env: HELD}}}",
+)
+OWN = ("SYNCENGINE_API_KEY", "SYNCENGINE_STATE")
+
+
 @pytest.mark.parametrize(
-    "secret",
+    ("settings", "column"),
     [
-        "service: {apiKey: {env: HELD}}",
-        "state: {env: HELD}",
-        "sources: {pms: {sql: {env: HELD}}}",
-        "sources: {crm: {http: {url: https://crm.example.com, headers: {X: {env: HELD}}}}}",
-        "environments: {prod: {service: {apiKey: {env: HELD}}}}",
-        "postedTime: {webhook: {callerKey: {env: HELD}}}",
+        *((f"allowEnv: [TEAM, HELD]\n{secret}", 18) for secret in HELD),
+        *((f"environments: {{prod: {{allowEnv: [{name}]}}}}", 34) for name in OWN),
+        *((f"allowEnv: [{{name: {name}, notSecret: true}}]\n{HELD[0]}", 19) for name in ("HELD", *OWN)),
     ],
 )
-def test_a_variable_that_holds_a_secret_cannot_be_allowed(tmp_path: Path, secret: str) -> None:
-    """A variable that the project file uses for a secret, in any environment, is refused in `allowEnv`."""
-    (found,) = problems(tmp_path, {"syncengine.yaml": f"version: 1\nallowEnv: [TEAM, HELD]\n{secret}\n"})
-    assert (found.code, found.line, found.column) == ("secret-allowed", 2, 18)
-
-
-@pytest.mark.parametrize("name", ["SYNCENGINE_API_KEY", "SYNCENGINE_STATE"])
-def test_our_own_secrets_cannot_be_allowed(tmp_path: Path, name: str) -> None:
-    """These variables override the project file, which need not name them."""
-    settings = f"version: 1\nenvironments: {{prod: {{allowEnv: [{name}]}}}}\n"
-    (found,) = problems(tmp_path, {"syncengine.yaml": settings})
-    assert (found.code, found.line, found.column) == ("secret-allowed", 2, 34)
+def test_a_variable_that_holds_a_secret_cannot_be_allowed(tmp_path: Path, settings: str, column: int) -> None:
+    """That of any environment, and our own, which override the project file; nor can it be declared not secret."""
+    (found,) = problems(tmp_path, {"syncengine.yaml": f"version: 1\n{settings}\n"})
+    assert (found.code, found.line, found.column) == ("secret-allowed", 2, column)
+    assert found.message.endswith("which holds a secret: templates must not read it")
 
 
 @pytest.mark.parametrize(
@@ -443,50 +425,13 @@ def test_our_own_secrets_cannot_be_allowed(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_a_name_like_a_secrets_must_be_declared_not_secret(tmp_path: Path, name: str) -> None:
-    """The message says how to declare that a name is not secret."""
-    text = f"version: 1\nenvironments: {{prod: {{allowEnv: [TEAM, {name}]}}}}\n"
+    text = f"version: 1\nallowEnv: [TEAM, {name}, TEAM]\n"
     (found,) = problems(tmp_path, {"syncengine.yaml": text})
-    assert (found.code, found.line, found.column) == ("secret-allowed", 2, 40)
-    assert found.message.endswith(f"if it is not a secret, write {{name: {name}, notSecret: true}}")
-    allowed = text.replace(f", {name}]", f", {{name: {name}, notSecret: true}}]")
-    assert problems(tmp_path, {"syncengine.yaml": allowed, "manifests/m.yaml": ""}) == ()
-
-
-def test_a_name_declared_not_secret_is_allowed(tmp_path: Path) -> None:
-    """Names with and without `notSecret` may be mixed, and duplicates count once."""
-    settings = "version: 1\nallowEnv: [TEAM, {name: KEYBOARD, notSecret: true}, TEAM]\n"
-    write(tmp_path, {"syncengine.yaml": settings})
-    environ = {"KEYBOARD": "de", "TEAM": "blue"}
-    project = load_project(folder=tmp_path, environ=environ)
-    assert project.allow_env == ("TEAM", "KEYBOARD")
-
-
-@pytest.mark.parametrize("name", ["HELD", "SYNCENGINE_API_KEY"])
-def test_a_secret_of_the_project_cannot_be_declared_not_secret(tmp_path: Path, name: str) -> None:
-    """`notSecret` does not allow a variable that holds a secret of the project."""
-    secret = "service: {apiKey: {env: HELD}}"
-    text = f"version: 1\nallowEnv: [{{name: {name}, notSecret: true}}]\n{secret}\n"
-    (found,) = problems(tmp_path, {"syncengine.yaml": text})
-    assert (found.code, found.line, found.column) == ("secret-allowed", 2, 19)
-    assert found.message.endswith("which holds a secret: templates must not read it")
-
-
-@pytest.mark.parametrize(
-    ("item", "code"),
-    [
-        ("{name: A_KEY}", "missing-field"),
-        ("{name: A_KEY, notSecret: false}", "bad-value"),
-        ("{name: [A], notSecret: true}", "wrong-type"),
-        ("{name: A_KEY, notSecret: true, why: x}", "unknown-field"),
-        ("[A]", "wrong-type"),
-    ],
-)
-def test_an_exception_must_be_complete(tmp_path: Path, item: str, code: str) -> None:
-    """An exception needs its name and `notSecret: true`, as the schema says."""
-    text = f"version: 1\nallowEnv: [{item}]\n"
-    assert code in [d.code for d in problems(tmp_path, {"syncengine.yaml": text})]
-    judge = jsonschema.Draft202012Validator(schemas()["project.schema.json"])
-    assert not judge.is_valid(yaml.safe_load(text))
+    assert (found.code, found.line, found.column) == ("secret-allowed", 2, 18)
+    cure = f"{{name: {name}, notSecret: true}}"
+    assert found.message.endswith(f"if it is not a secret, write {cure}")
+    write(tmp_path, {"syncengine.yaml": text.replace(name, cure)})
+    assert load_project(folder=tmp_path, environ={}).allow_env == ("TEAM", name)
 
 
 def test_a_mapping_that_only_looks_like_a_reference_allows_its_name(tmp_path: Path) -> None:
@@ -512,15 +457,8 @@ def test_includes_stay_inside_the_project(tmp_path: Path, name: str) -> None:
 RUNAWAY = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}x"
 FORTY = {
     "files": {f"manifests/m{n:02}.yaml.j2": f"tags:\n  - name: T{n}{RUNAWAY}\n" for n in range(40)},
-    "blocks": {
-        "r.csv": "n\nA\n",
-        "manifests/m.yaml": "generate:\n"
-        + f"  - forEach: {{csv: ../r.csv}}\n    tags: [{{name: '{{{{ row.n }}}}{RUNAWAY}'}}]\n" * 40,
-    },
-    "paths": {
-        "manifests/m.yaml": "generate:\n"
-        + f"  - forEach: {{csv: '{RUNAWAY}'}}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n" * 40
-    },
+    "blocks": {f"manifests/m{n:02}.yaml": block("csv: ../r.csv", f"name: 'T{n}{RUNAWAY}'") for n in range(40)},
+    "paths": {f"manifests/m{n:02}.yaml": block(f"csv: '{RUNAWAY}'") for n in range(40)},
 }
 
 
@@ -529,7 +467,7 @@ FORTY = {
 def test_forty_templates_without_end_take_the_time_of_one(tmp_path: Path, kind: str) -> None:
     """One template is stopped, and the other 39 are not started."""
     before = time.process_time()
-    messages = [d.message for d in problems(tmp_path, FORTY[kind])]
+    messages = [d.message for d in problems(tmp_path, {"r.csv": "n\nA\n", **FORTY[kind]})]
     assert sum("the template takes too long" in message for message in messages) == 1
     assert sum("other templates have used up the 30 s" in message for message in messages) == 39
     assert time.process_time() - before < 5
