@@ -14,6 +14,7 @@ from syncengine.render.documents import SHOWN
 from syncengine.resource import Removal
 from tests.cli.program import Project, category, tag
 from tests.cli.service import Service
+from tests.manifest.loading import write
 from tests.planning.estate import row
 
 from .judging import judged
@@ -109,8 +110,7 @@ RULES = "rules:\n  - {name: named, for: tag, approve: after.description is not n
 @pytest.fixture
 def asking(project: Project) -> Project:
     """A project with a rule that asks about one of two new tags."""
-    (project.folder / "policies").mkdir()
-    (project.folder / "policies" / "all.yaml").write_text(RULES, encoding="utf-8")
+    write(project.folder, {"policies/all.yaml": RULES})
     project.wants(tags=[tag("A-1", description="a"), tag("B-1")])
     return project
 
@@ -224,11 +224,3 @@ def test_a_removal_and_a_rule_each_need_an_approval(asking: Project, service: Se
     assert asking.run("apply", "plan.json", *options).code == 0
     assert service.tags() == ["B-1"]
     assert asking.run("plan", "--detailed-exitcode").code == 0
-
-
-def test_a_rule_test_can_expect_an_approval(asking: Project) -> None:
-    """`expect.approve` of `syncengine test` lists the rules that ask."""
-    tests = "tests: [{name: t, manifests: {tags: [{name: A, description: a}]}, expect: {approve: [named], denied: []}}]"
-    (asking.folder / "policies" / "tests.yaml").write_text(tests, encoding="utf-8")
-    done = asking.run("test")
-    assert (done.code, done.out) == (0, "1 test passed.\n")

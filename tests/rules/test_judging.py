@@ -25,7 +25,6 @@ CLOSED = "tags: [{name: A, keywords: [x], closedTimestamp: 2026-01-01T00:00:00Z}
 
 
 def test_a_closed_tag_with_keywords_is_denied_at_its_line() -> None:
-    """A closed tag with keywords is denied at its line, and the rest of the plan is unchanged."""
     deny = "after.closedTimestamp and after.keywords"
     line = f'name: closed, for: tag, deny: {deny}, message: "{{{{ address }}}} is closed and still tags time."'
     plan = judged(CLOSED, [A], line)
@@ -113,7 +112,6 @@ MEMBERS = [row("category/c", label="C"), row("tag/M", category="c"), row("tag/N"
 
 
 def test_tags_that_are_deleted_with_their_category_are_judged_as_tags() -> None:
-    """Rules for tags judge the tags that a category delete takes along; rules for categories do not."""
     assert denied("{}", MEMBERS, "action == 'delete'", "category") == ["category/c"]
     assert denied("{}", MEMBERS, "action == 'delete' and before.category == 'c'") == ["tag/M", "tag/N"]
 
@@ -154,7 +152,6 @@ def test_a_warning_does_not_deny_the_plan() -> None:
 
 
 def test_many_denials_of_one_rule_are_counted() -> None:
-    """The first denials of a rule are listed one by one, and the rest are counted."""
     manifests = "tags:\n" + "".join(f"  - {{name: T-{n}}}\n" for n in range(MOST + 50))
     plan = judged(manifests, [], "name: d, for: tag, deny: true")
     found = [d for d in plan.diagnostics if d.code == "policy-denied"]
@@ -242,6 +239,5 @@ def test_a_rule_can_use_every_count_and_action() -> None:
 
 
 def test_a_retired_tag_has_a_before() -> None:
-    """A retired tag that is declared again has a `before`."""
     retired = row("tag/A", status=Status.RETIRED)
     assert denied("tags: [{name: A, keywords: [x]}]", [retired], "before is not none") == ["tag/A"]

@@ -101,7 +101,6 @@ def test_a_valid_file_is_accepted(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "code", "line"), BAD.values(), ids=BAD)
 def test_an_invalid_file_has_one_error_at_its_line(text: str, code: str, line: int) -> None:
-    """The reader reports exactly one error, at its line."""
     assert found(text) == [(code, line)]
 
 
@@ -114,7 +113,6 @@ SHAPES = [
 
 @pytest.mark.parametrize("name", [*SHAPES, "none of three", "two of three", "unknown kind", "bad name", "no action"])
 def test_the_schema_rejects_wrong_structure(name: str) -> None:
-    """The published JSON schema rejects unknown fields, wrong types and missing fields."""
     assert not SCHEMA.is_valid(yaml.safe_load(BAD[name][0]))
 
 
@@ -171,7 +169,6 @@ MISSING = {
 
 @pytest.mark.parametrize(("setting", "code"), MISSING.values(), ids=MISSING)
 def test_a_policy_that_cannot_be_read_is_an_error(tmp_path: Path, setting: str, code: str) -> None:
-    """An entry of `policies:` that is missing or not allowed is an error."""
     (tmp_path / "project").mkdir()
     (tmp_path / "other.yaml").write_text(rule("x"))
     (tmp_path / "project" / "link.yaml").symlink_to(tmp_path / "other.yaml")
@@ -217,7 +214,6 @@ def test_rules_of_both_sides_hold() -> None:
 
 
 def test_a_pull_request_is_judged_by_the_rules_of_its_base(tmp_path: Path) -> None:
-    """A pull request is judged by the rules of its base as well."""
     for name, text in (("head", rule("a")), ("base", rule("b"))):
         write(tmp_path / name, {"manifests/a.yaml": "{}", "policies/all.yaml": text})
     head, base = (load_project(folder=tmp_path / name, environ={}) for name in ("head", "base"))

@@ -52,7 +52,6 @@ def test_a_table_is_read_as_a_spreadsheet_saves_it(project: Project, encoding: s
 
 @pytest.mark.parametrize("end", ["\r", "\r\n", "\n\r\n"])
 def test_any_line_ends_are_read(project: Project, end: str) -> None:
-    """CR, CRLF and mixed line ends are read; within quotes they become line feeds."""
     lines = ("", "name,description,visibility", 'A-1,"one\rtwo\r\nthree",PUBLIC', "A-2,,PRIVATE", "")
     (project.folder / "tags.csv").write_bytes(end.join(lines).encode())
     assert project.run("adopt", "tags.csv").code == 0
@@ -70,7 +69,6 @@ def test_resources_adopted_and_declared_alike_have_no_changes(project: Project) 
 
 
 def test_a_category_without_its_id_is_sent_again(project: Project) -> None:
-    """A category that was adopted without its id is sent again, since its tags need the id."""
     project.wants(tagCategories=[category("acme")])
     adopt(project, "there.csv", "externalId,label\nacme,Label of acme\n")
     assert [str(change.key) for change in project.plan().changes] == ["category/acme"]
@@ -83,7 +81,6 @@ def test_a_plain_list_is_a_list_of_tags(project: Project) -> None:
 
 
 def test_rows_that_are_recorded_are_kept(project: Project) -> None:
-    """Recorded resources are kept, unless --replace is given."""
     adopt(project, "one.csv", "name,description\nA,first\n")
     again = adopt(project, "two.csv", "name,description\nA,second\nB,new\n")
     assert (again["adopted"], again["known"]) == (["tag/B"], ["tag/A"])
@@ -92,7 +89,6 @@ def test_rows_that_are_recorded_are_kept(project: Project) -> None:
 
 
 def test_what_was_adopted_is_in_the_history(project: Project) -> None:
-    """An adoption is recorded in the history."""
     adopt(project, "one.csv", "name\nA\n")
     assert project.run("state", "history", "--format", "json").document["runs"][0]["command"] == "adopt"
 
@@ -118,7 +114,6 @@ def test_what_was_adopted_is_in_the_history(project: Project) -> None:
 def test_an_invalid_file_is_an_error_with_its_line(
     project: Project, name: str, text: str, codes: list[str], line: int
 ) -> None:
-    """An invalid file is an error with its line, and nothing is recorded."""
     found = adopt(project, name, text, code=8)["diagnostics"]
     assert isinstance(found, list)
     assert [each["code"] for each in found][: len(codes)] == codes, found

@@ -102,13 +102,11 @@ def project(folder: Path, text: str = MESSY, name: str = "m.yaml") -> Path:
 
 
 def test_order_indentation_and_comments_are_canonical() -> None:
-    """Keys have the documented order, lists are indented, and comments stay at their entries."""
     assert lay(MESSY) == NEAT
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_layout_is_final_and_keeps_every_comment(name: str) -> None:
-    """Formatting twice equals formatting once, and keeps every comment."""
     once = lay(LAYOUTS[name])
     assert lay(once) == once
     assert sorted(re.findall("#.*", once)) == sorted(re.findall("#[^\r\n]*", LAYOUTS[name]))
@@ -116,7 +114,6 @@ def test_a_layout_is_final_and_keeps_every_comment(name: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(MANIFESTS.rglob("*.yaml")), ids=lambda path: path.stem)
 def test_example_manifests_are_formatted(path: Path) -> None:
-    """The example manifests are formatted."""
     text = path.read_text(encoding="utf-8")
     assert lay(text) == text
 
@@ -130,14 +127,12 @@ def test_a_comment_at_the_end_stays_there() -> None:
 
 @pytest.mark.parametrize("text", ["tags: []\n---\n# lost\n", "tags: []\n...\n# lost\n---\ntags: []\n"])
 def test_a_comment_outside_of_a_document_is_reported(text: str) -> None:
-    """A comment outside of any document is a finding, and the file is not formatted."""
     findings = Collector("m.yaml")
     assert laid_out(text.encode(), findings) is None
     assert [(d.line, "a comment would be lost here" in d.message) for d in findings.found] == [(3, True)]
 
 
 def test_a_file_that_would_lose_a_comment_is_left_unchanged(tmp_path: Path) -> None:
-    """A file whose comment would be lost is left unchanged, with a warning at its line."""
     file = project(tmp_path, "tags:\n- {name: a, keywords: [a, # why\n   b]}\n")
     before = file.read_bytes()
     code, _, err = fmt(tmp_path)
@@ -173,7 +168,6 @@ def test_an_anchor_may_be_given_again() -> None:
 
 
 def test_files_are_written_once(tmp_path: Path) -> None:
-    """A file is formatted once, keeps its permissions, and is not written again."""
     file = project(tmp_path)
     file.chmod(0o640)
     assert fmt(tmp_path)[:2] == (0, "Formatted manifests/m.yaml\n")
@@ -196,7 +190,6 @@ def test_check_and_diff_write_nothing(tmp_path: Path) -> None:
 
 
 def test_a_broken_file_is_reported_and_the_others_are_formatted(tmp_path: Path) -> None:
-    """A file with a syntax error exits with 8 and its place; other files are still formatted."""
     project(tmp_path)
     broken = project(tmp_path, "tags:\n  - name: [a\n", "broken.yaml")
     code, out, err = fmt(tmp_path)
@@ -206,7 +199,6 @@ def test_a_broken_file_is_reported_and_the_others_are_formatted(tmp_path: Path) 
 
 
 def test_a_file_that_cannot_be_written_is_reported_and_the_others_are_formatted(tmp_path: Path) -> None:
-    """A file that cannot be written, here a link, exits with 1; other files are still formatted."""
     others = [project(tmp_path, MESSY, name) for name in ("a.yaml", "c.yaml")]
     shared = project(tmp_path, MESSY, "d.yaml").rename(tmp_path / "shared.yaml")
     (tmp_path / "manifests" / "b.yaml").symlink_to("../shared.yaml")
@@ -218,13 +210,11 @@ def test_a_file_that_cannot_be_written_is_reported_and_the_others_are_formatted(
 
 
 def test_a_diff_escapes_text_direction_marks(tmp_path: Path) -> None:
-    """Text direction marks are escaped in a diff."""
     project(tmp_path, "tags:\n- name: A # \u202e1000-B é\n")
     assert "+  - name: A  # \\u202e1000-B é\n" in fmt(tmp_path, "--diff")[1]
 
 
 def test_a_file_with_another_ending_is_no_manifest(tmp_path: Path) -> None:
-    """A file whose name has no manifest's ending exits with 8."""
     (tmp_path / "m.csv").write_text("n\n")
     code, out, err = fmt(tmp_path, "m.csv")
     assert (code, out) == (8, "")
@@ -232,7 +222,6 @@ def test_a_file_with_another_ending_is_no_manifest(tmp_path: Path) -> None:
 
 
 def test_json_and_templates_are_left_alone(tmp_path: Path) -> None:
-    """JSON manifests are left unchanged."""
     project(tmp_path, '{"tags":[{"url":"x","name":"a"}]}', "m.json")
     assert fmt(tmp_path)[:2] == (0, "")
 
@@ -248,7 +237,6 @@ STRANGERS = {
 
 @pytest.mark.parametrize(("text", "place", "words"), STRANGERS.values(), ids=list(STRANGERS))
 def test_a_file_that_is_no_manifest_is_left_alone(tmp_path: Path, text: str, place: str, words: str) -> None:
-    """A YAML file that is not a manifest is left unchanged with a warning and exit code 0."""
     file = project(tmp_path, text)
     for options in ([], ["--check"]):
         code, out, err = fmt(tmp_path, *options)

@@ -15,7 +15,6 @@ HOOKS = yaml.safe_load((REPOSITORY / ".pre-commit-hooks.yaml").read_text(encodin
 
 
 def test_every_hook_calls_a_command() -> None:
-    """Each hook has pre-commit's required keys and calls an existing command."""
     for hook in HOOKS:
         assert hook.keys() >= {"id", "name", "entry", "language"}
         name, command = hook["entry"].split()
@@ -30,7 +29,6 @@ def test_the_check_runs_whatever_is_committed() -> None:
 
 
 def test_the_fmt_hook_matches_manifests() -> None:
-    """The `fmt` hook matches YAML files in any folder `manifests` of the repository."""
     (fmt,) = (re.compile(hook["files"]) for hook in HOOKS if hook["id"] == "syncengine-fmt")
     names = ("manifests/a.yml", "firm/manifests/b/c.yaml", "manifests/a.json", "ci/a.yml")
     assert [bool(fmt.search(name)) for name in names] == [True, True, False, False]

@@ -9,7 +9,6 @@ from tests.support.git import git
 
 
 def test_git_ignores_a_new_folder(tmp_path: Path) -> None:
-    """Files in a new `.syncengine` folder and in its subfolders are ignored by Git."""
     git(tmp_path, "init", "-q")
     make_folder(tmp_path / ".syncengine" / "sandbox")
     (tmp_path / ".syncengine" / "sandbox" / "service.db").write_bytes(b"x")
@@ -18,7 +17,6 @@ def test_git_ignores_a_new_folder(tmp_path: Path) -> None:
 
 
 def test_an_existing_folder_is_left_unchanged(tmp_path: Path) -> None:
-    """No ignore file is added to an existing `.syncengine` folder or to another folder."""
     (tmp_path / ".syncengine").mkdir()
     make_folder(tmp_path / ".syncengine" / "sandbox")
     make_folder(tmp_path / "states" / "team")

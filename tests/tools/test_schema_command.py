@@ -18,7 +18,6 @@ def written(folder: Path) -> set[str]:
 
 
 def test_all_schemas_are_written_into_a_folder(tmp_path: Path) -> None:
-    """All schemas are written into the folder of -o, or by default into the current one."""
     assert (schema(tmp_path, "-o", "there").code, written(tmp_path / "there")) == (0, set(schemas()))
     assert schema(tmp_path).code == 0
     assert {path.name for path in tmp_path.iterdir()} == {"there", *schemas()}
@@ -26,7 +25,6 @@ def test_all_schemas_are_written_into_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_single_schema_goes_to_stdout(tmp_path: Path) -> None:
-    """A single schema, named with or without its file ending, is printed, and no file is written."""
     for name in ("manifest", "manifest.schema.json"):
         done = schema(tmp_path, name)
         assert (done.code, done.err) == (0, "")
@@ -35,7 +33,6 @@ def test_a_single_schema_goes_to_stdout(tmp_path: Path) -> None:
 
 
 def test_several_named_schemas_are_written(tmp_path: Path) -> None:
-    """Several named schemas, or one with -o, are written to files."""
     assert schema(tmp_path, "plan", "-o", "a").code == 0
     assert schema(tmp_path, "plan", "report").code == 0
     assert written(tmp_path / "a") == {"plan.schema.json"}
@@ -43,7 +40,6 @@ def test_several_named_schemas_are_written(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
-    """An unknown name exits with 64 and suggests a similar one; no file is written."""
     done = schema(tmp_path, "manifests")
     assert done.code == 64
     assert "did you mean `manifest`?" in done.err

@@ -55,7 +55,6 @@ BROKEN: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
 def test_an_export_that_is_not_whole_is_refused(
     project: Project, broken: Callable[[list[str]], list[str]], code: str
 ) -> None:
-    """An incomplete or damaged export is refused, and no state is created."""
     lines = broken(exported(project).splitlines(keepends=True))
     (project.folder / "e.jsonl").write_text("".join(lines))
     (project.folder / ".syncengine/state.db").unlink()
@@ -79,7 +78,6 @@ def test_imported_rows_are_doubtful(project: Project, service: Service) -> None:
 
 
 def test_an_import_makes_existing_rows_doubtful_too(project: Project) -> None:
-    """An import makes the rows that were already there doubtful too."""
     head = json.loads(exported(project).splitlines()[0])
     (project.folder / "e.jsonl").write_text(json.dumps({**head, "lines": 0}) + "\n")
     assert project.run("state", "import", "e.jsonl", "-y").code == 0
@@ -88,7 +86,6 @@ def test_an_import_makes_existing_rows_doubtful_too(project: Project) -> None:
 
 
 def test_another_teams_rows_are_refused(project: Project) -> None:
-    """An export of another team exits with 7, and nothing is written."""
     head, *rows = exported(project).splitlines()
     other = json.dumps({**json.loads(head), "team": "Another"})
     (project.folder / "e.jsonl").write_text("\n".join([other, *rows]))
@@ -114,7 +111,6 @@ def test_another_teams_rows_are_refused(project: Project) -> None:
     ],
 )
 def test_a_file_that_is_no_export_is_refused_whole(project: Project, lines: str, code: str, line: int) -> None:
-    """An invalid file is refused with the line of the error, and the state stays unchanged."""
     before = project.rows()
     (project.folder / "e.jsonl").write_text(lines.replace("HEAD", exported(project).splitlines()[0]))
     done = project.run("state", "import", "e.jsonl", "-y", "--format", "json")

@@ -28,7 +28,6 @@ def estate(tmp_path: Path) -> Path:
 
 
 def test_a_second_validate_reports_the_same(estate: Path) -> None:
-    """A second `validate` prints the same warnings and counts as the first."""
     first = validate(estate)
     assert (first[0], "keyword-too-broad" in first[1], f"{MANY + 2:,} resources in 2 files" in first[1]) == (
         0,
@@ -42,7 +41,6 @@ def test_a_second_validate_reports_the_same(estate: Path) -> None:
 
 
 def test_a_change_is_noticed(estate: Path) -> None:
-    """Changes of a manifest, of a second one in conflict with it, and of the level of a code are noticed."""
     validate(estate)
     file = estate / "manifests/b.yaml"
     file.write_text("tags:\n  - name: Beta\n    keywords: [Matter 00007]\n")
@@ -85,7 +83,6 @@ def test_a_committed_cache_is_not_used(known_good: Path) -> None:
 
 @pytest.mark.parametrize("linked", ["", "cache.db"])
 def test_a_cache_behind_a_link_is_not_used(known_good: Path, linked: str) -> None:
-    """A cache behind a symbolic link, of the folder or the file, is not used."""
     git(known_good, "init")
     place = known_good / ".syncengine" / linked
     place.rename(known_good / "other")
