@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import msgspec
+
+LOCALHOST, EXPIRED = (Path(__file__).with_name(f"{name}.pem") for name in ("localhost", "expired"))
+"""A certificate of `localhost`, and one that has expired, each with its key."""
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,18 @@ class Scripted:
     def _next(self, heard: Heard) -> Reply:
         self.heard.append(heard)
         return self.script[min(len(self.heard), len(self.script)) - 1]
+
+
+@asynccontextmanager
+async def listening(handler: Handler, certificate: Path | None = None, **options: Any) -> AsyncIterator[str]:
+    """The address (`localhost:PORT`) of a server that talks by itself, over TLS if it has a certificate."""
+    tls = None
+    if certificate:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate)
+    server = await asyncio.start_server(handler, "localhost", 0, ssl=tls, **options)
+    async with server:
+        yield f"localhost:{server.sockets[0].getsockname()[1]}"
 
 
 @asynccontextmanager

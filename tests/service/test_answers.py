@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,48 +10,29 @@ import pytest
 from syncengine.service.operations import TEAM_INFO, UPSERT_TAG, UPSERT_TAGS
 
 from .scripted import OK, Reply, saying, serving
-from .talking import AT_ONCE, BUSY, KEY, client, once, talk, talking
+from .talking import AT_ONCE, BUSY, KEY, client, key, once, talk, talking
 
 # --- the key
 
 
-class KeyFile:
-    """A key in a file, as the engine reads it: once, and again when a fresh one is requested."""
+class Rotated:
+    """A key in a file that was replaced after it was read."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.read = path, path.read_text()
+    read = "old"
 
     def __call__(self, *, fresh: bool = False) -> str:
-        if fresh:
-            self.read = self.path.read_text()
+        self.read = "new" if fresh else self.read
         return self.read
 
 
-def test_401_reads_the_key_file_again(tmp_path: Path) -> None:
-    """The key was rotated during the run: the call is repeated with the new key."""
-    path = tmp_path / "key"
-    path.write_text("old")
-    source = KeyFile(path)
-    path.write_text("new")
-    with talking(Reply(401), OK, key=source) as service:
+def test_401_repeats_the_call_once_with_the_key_as_it_is_now_in_its_file() -> None:
+    """If the key was replaced during the run; there is no other reason to read the file again."""
+    with talking(Reply(401), OK, key=Rotated()) as service:
         assert service.call().status == 200
         assert [heard.headers["x-api-key"] for heard in service.server.heard] == ["old", "new"]
-
-
-def test_401_with_the_same_key_is_the_answer() -> None:
-    """There is no other key to repeat the call with."""
-    answer, requests = talk((saying({"message": "who are you"}, 401),), once)
-    assert (answer.status, requests) == (401, 1)
-
-
-def test_401_for_the_new_key_is_the_answer(tmp_path: Path) -> None:
-    """The file is read again only once for each call."""
-    path = tmp_path / "key"
-    path.write_text("old")
-    source = KeyFile(path)
-    path.write_text("new")
-    answer, requests = talk((Reply(401),), once, key=source)
-    assert (answer.status, requests) == (401, 2)
+    for source, expected in ((key, 1), (Rotated(), 2)):
+        answer, requests = talk((Reply(401),), once, key=source)
+        assert (answer.status, requests) == (401, expected)
 
 
 @pytest.mark.parametrize("status", [200, 400, 401, 500])
@@ -65,11 +45,15 @@ def test_an_echoed_key_is_never_shown(status: int) -> None:
     assert "***" in answer.text
 
 
-def test_the_key_is_masked_in_the_messages_of_a_refusal() -> None:
-    """In the message and in the description of each item."""
+def test_the_key_is_masked_in_the_messages_of_a_refusal_and_in_its_content_type() -> None:
+    """The summary of an answer shows its content type. The key is masked before a long text is cut."""
     document = {"message": f"{KEY} may not", "errors": [{"index": 1, "errorDescription": f"of {KEY}"}]}
     answer, _ = talk((saying(document, 400),), once)
     assert answer.data == {"message": "*** may not", "errors": [{"index": 1, "errorDescription": "of ***"}]}
+    answer, _ = talk((Reply(400, b"no", {"Content-Type": f"text/{KEY}"}),), once)
+    assert answer.summary == "400 (text/***, 2 bytes)"
+    answer, _ = talk((Reply(400, b"x" * 295 + b" s3cret-key and more"),), once)
+    assert "s3c" not in answer.text
 
 
 def test_data_of_a_success_is_unchanged_even_if_it_holds_the_key() -> None:
@@ -90,14 +74,6 @@ def test_a_key_is_masked_however_its_letters_are_escaped(spelt: str) -> None:
         (Reply(400, f"<p>no access with {spelt}, {{".encode()),), once, key=lambda *, fresh=False: 'a/b"c+='
     )
     assert answer.text == "<p>no access with ***, {"
-
-
-def test_a_key_is_masked_in_the_content_type_and_at_the_cut_of_a_long_text() -> None:
-    """The summary of an answer shows its content type, and the key is masked before the text is cut."""
-    answer, _ = talk((Reply(400, b"no", {"Content-Type": f"text/{KEY}"}),), once)
-    assert answer.summary == "400 (text/***, 2 bytes)"
-    answer, _ = talk((Reply(400, b"x" * 295 + b" s3cret-key and more"),), once)
-    assert "s3c" not in answer.text
 
 
 # --- the values of answers
@@ -138,34 +114,19 @@ def test_text_of_the_service_is_one_short_printable_line() -> None:
 # --- connections
 
 
-def test_connections_are_kept_and_bounded() -> None:
-    """A hundred calls use at most four connections."""
+def test_calls_run_concurrently_over_few_connections() -> None:
+    """A hundred calls use four connections; no answer is sent before the fourth call has arrived."""
 
     async def play() -> Any:
-        async with serving(OK) as server, client(server, concurrency=4) as caller:
-            await asyncio.gather(*(caller.call(UPSERT_TAGS, {}) for _ in range(100)))
-            return server
+        four = asyncio.Event()
+        async with serving(Reply(until=four)) as server, client(server, concurrency=4) as caller:
+            server.on_request = lambda: four.set() if server.under_way == 4 else None
+            calls = asyncio.gather(*(caller.call(UPSERT_TAGS, {}) for _ in range(100)))
+            return await asyncio.wait_for(calls, 20), server
 
-    server = asyncio.run(play())
-    assert len(server.heard) == 100
-    assert server.connections <= 4
-    assert server.most_at_once <= 4
-
-
-def test_calls_run_concurrently() -> None:
-    """No answer is sent before the fourth call has arrived."""
-
-    async def play() -> int:
-        all_there = asyncio.Event()
-        async with serving(Reply(until=all_there)) as server, client(server, concurrency=4) as caller:
-            server.on_request = lambda: all_there.set() if server.under_way == 4 else None
-            answers = await asyncio.wait_for(
-                asyncio.gather(*(caller.call(UPSERT_TAGS, {}) for _ in range(4))), timeout=20
-            )
-            assert all(answer.ok for answer in answers)
-            return server.most_at_once
-
-    assert asyncio.run(play()) == 4
+    answers, server = asyncio.run(play())
+    assert {answer.status for answer in answers} == {200}
+    assert (len(server.heard), server.connections, server.most_at_once) == (100, 4, 4)
 
 
 def test_calls_in_a_row_share_one_connection() -> None:

@@ -80,29 +80,25 @@ def test_an_abandoned_call_does_not_wait_for_its_answer() -> None:
 # --- size
 
 
-def bomb() -> Reply:
-    """Half a megabyte that decompresses to 128 MB."""
-    return Reply(200, gzip.compress(bytes(128 * 1024 * 1024), 1), {"Content-Encoding": "gzip"})
+def packed(content: bytes, times: int = 1) -> Reply:
+    return Reply(200, gzip.compress(content, 1) * times, {"Content-Encoding": "gzip"})
 
 
-def plain() -> Reply:
-    return Reply(200, b" " * (LARGEST + 1))
+LARGE: dict[str, Callable[[], Reply]] = {
+    "half a megabyte that unpacks to 128": lambda: packed(bytes(128 * 1024 * 1024)),
+    "as many members, of which each is small": lambda: packed(bytes(1024 * 1024), 128),
+    "not packed": lambda: Reply(200, b" " * (LARGEST + 1)),
+}
 
 
-def joined() -> Reply:
-    """As many members, of which each is small."""
-    return Reply(200, gzip.compress(bytes(1024 * 1024), 1) * 128, {"Content-Encoding": "gzip"})
-
-
-@pytest.mark.parametrize("large", [bomb, joined, plain])
+@pytest.mark.parametrize("large", LARGE.values(), ids=LARGE)
 def test_an_answer_that_is_too_large_is_not_read(large: Callable[[], Reply]) -> None:
     """It is not repeated, as the repeat would be as large, and it takes little memory."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         tracemalloc.start()
         try:
-            answer, requests = await once(server, caller)
-            return answer, requests, tracemalloc.get_traced_memory()[1]
+            return *await once(server, caller), tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
 
@@ -114,8 +110,7 @@ def test_an_answer_that_is_too_large_is_not_read(large: Callable[[], Reply]) -> 
 
 
 def test_an_answer_of_the_largest_size_is_read() -> None:
-    text = b'"' + b"x" * (LARGEST - 2) + b'"'
-    answer, _ = talk((Reply(200, gzip.compress(text, 1), {"Content-Encoding": "gzip"}),), once)
+    answer, _ = talk((packed(b'"' + b"x" * (LARGEST - 2) + b'"'),), once)
     assert (len(str(answer.data)), answer.understood) == (LARGEST - 2, True)
 
 
@@ -135,11 +130,11 @@ PACKED: dict[str, tuple[str, bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize(("encoding", "packed", "trouble"), PACKED.values(), ids=PACKED)
-def test_a_packed_answer_is_read_whole_or_repeated(encoding: str, packed: bytes, trouble: str) -> None:
+@pytest.mark.parametrize(("encoding", "content", "trouble"), PACKED.values(), ids=PACKED)
+def test_a_packed_answer_is_read_whole_or_repeated(encoding: str, content: bytes, trouble: str) -> None:
     """In each encoding that servers use; the repeat is told with the cause."""
     told: list[str] = []
-    script = (Reply(200, packed, {"Content-Encoding": encoding}), *([Reply(200, TEXT)] if trouble else []))
+    script = (Reply(200, content, {"Content-Encoding": encoding}), *([Reply(200, TEXT)] if trouble else []))
     with talking(*script, on_retry=lambda operation, cause, wait: told.append(cause)) as service:
         answer = service.call()
     assert answer.data == {"errors": []}

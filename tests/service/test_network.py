@@ -1,10 +1,12 @@
-"""Proxies and certificates of the environment: which requests use them, and the errors for invalid ones."""
+"""Proxies and certificates of the environment, and the cause of a failed request in words of our own.
+
+They are the same for the service client and for the client that sources, sinks and Git hosts use.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,40 +16,142 @@ import httpx
 import pytest
 
 from syncengine.errors import Usage
-from syncengine.http.exchange import AUTHORITIES, Proxies, cause_of, http_client, is_exempt
+from syncengine.http.exchange import AUTHORITIES, CLOSED, LISTENING, Proxies, cause_of, exchange, http_client, is_exempt
 from syncengine.service.operations import TEAM_INFO
+from tests.support.ports import unused_port
 
-from .scripted import OK, Reply, Scripted, serving
+from .scripted import CUT, EXPIRED, LOCALHOST, Handler, Reply, Scripted, listening, serving
 from .talking import client
-from .test_causes import EXPIRED, LOCALHOST, free_port
-
-VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", *AUTHORITIES)
 
 
 @pytest.fixture(autouse=True)
-def a_plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
+def environ(monkeypatch: pytest.MonkeyPatch) -> Callable[[Mapping[str, str]], None]:
+    """Sets variables of the environment, in which there are no proxies and no authorities."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", *AUTHORITIES):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
 
+    def set_all(variables: Mapping[str, str]) -> None:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
 
-async def by_client(url: str) -> str:
-    async with client(url, patience=0.0, timeout=5.0) as caller:
+    return set_all
+
+
+async def by_client(url: str, timeout: float = 5.0) -> str:  # noqa: ASYNC109 - it is the client's own
+    """The status or the cause; a cause says whether the request was sent, as the answer does."""
+    async with client(url, patience=0.0, timeout=timeout) as caller:
         answer = await caller.call(TEAM_INFO)
-        assert not (answer.status is None and answer.reached)
+        assert answer.reached is not answer.text.startswith("cannot connect")
         return str(answer.status or answer.text)
 
 
-async def by_http_client(url: str) -> str:
+async def by_http_client(url: str, timeout: float = 5.0) -> str:  # noqa: ASYNC109 - it is the client's own
     async with http_client({}) as caller:
         try:
-            return str((await caller.get(url, timeout=5.0)).status_code)
-        except httpx.HTTPError as error:
+            return str((await exchange(caller, caller.build_request("GET", url), seconds=timeout, most=1_000)).status)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             return cause_of(error)
 
 
 BOTH = pytest.mark.parametrize("ask", [by_client, by_http_client])
-Ask = Callable[[str], Any]
+Ask = Callable[..., Any]
+Environ = Callable[[Mapping[str, str]], None]
+
+
+def asked_of(ask: Ask, handler: Handler, certificate: Path | None = None, scheme: str = "https", **given: Any) -> str:
+    """What `ask` says of a server."""
+
+    async def play() -> str:
+        async with listening(handler, certificate) as address:
+            return str(await ask(f"{scheme}://{address}", **given))
+
+    return asyncio.run(play())
+
+
+def answering(reply: Reply = Reply()) -> Handler:  # noqa: B008 - it never changes
+    return Scripted((reply,)).connected
+
+
+# --- the cause of a failed request
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://127.0.0.1:{port}", LISTENING),
+        ("http://localhost:{port}", LISTENING),
+        ("http://no-such-host.invalid", "the host name cannot be resolved"),
+        (f"http://ä{'b' * 70}.example", "the host name cannot be resolved"),
+        ("http://256.256.256.256", "the address is not a valid URL"),
+        ("http://127.0.0.1:0", "its port is invalid"),
+        ("http://127.0.0.1:65536", "its port is invalid"),
+        ("ftp://127.0.0.1", "not an HTTP URL"),
+    ],
+)
+def test_an_address_that_cannot_be_reached(ask: Ask, url: str, words: str) -> None:
+    """One cause for all addresses of a name, without addresses and error numbers."""
+    text = asyncio.run(ask(url.format(port=unused_port())))
+    assert words in text
+    assert "Errno" not in text
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("certificate", "trusted", "host", "words"),
+    [
+        (LOCALHOST, EXPIRED, "localhost", "its certificate is not trusted here"),
+        (LOCALHOST, LOCALHOST, "127.0.0.1", "its certificate is for another"),
+        (EXPIRED, EXPIRED, "localhost", "its certificate has expired"),
+    ],
+)
+def test_a_certificate_that_is_rejected(
+    ask: Ask, certificate: Path, trusted: Path, host: str, words: str, environ: Environ
+) -> None:
+    environ({"SSL_CERT_FILE": str(trusted)})
+
+    async def at_host(url: str) -> str:
+        return str(await ask(url.replace("localhost", host)))
+
+    assert words in asked_of(at_host, answering(), certificate)
+
+
+async def plain(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer without reading, and without TLS."""
+    writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+    await writer.drain()
+    writer.close()
+
+
+async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with closing(writer), suppress(ConnectionError, asyncio.CancelledError):
+        while await reader.read(100_000):
+            pass
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("handler", "scheme", "words"),
+    [
+        (answering(CUT), "http", CLOSED),
+        (answering(Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}")), "http", CLOSED),
+        (answering(Reply(raw=b"SSH-2.0-OpenSSH_9.2\r\n\r\n")), "http", "the answer is not valid HTTP"),
+        (plain, "https", "it does not speak TLS"),
+        (silent, "http", "no answer"),
+    ],
+    ids=["cut", "cut short", "not HTTP", "not TLS", "silent"],
+)
+def test_a_server_without_a_whole_answer(ask: Ask, handler: Handler, scheme: str, words: str) -> None:
+    assert words in asked_of(ask, handler, scheme=scheme, timeout=0.3 if handler is silent else 5.0)
+
+
+def test_a_server_that_is_silent_before_tls_is_not_reached() -> None:
+    """No byte of the request was sent."""
+    assert asked_of(by_client, silent, timeout=2.0) == "cannot connect: no connection in time"
+
+
+# --- proxies
 
 
 @pytest.mark.parametrize(
@@ -87,18 +191,14 @@ def test_no_proxy_names_hosts(entry: str, url: str, is_named: bool) -> None:
 
 
 @pytest.mark.parametrize("separator", [",", " ", ", ", " , ,"])
-def test_no_proxy_is_a_list(separator: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Entries are separated by commas or blanks."""
-    monkeypatch.setenv("ALL_PROXY", "http://proxy:3128")
-    monkeypatch.setenv("NO_PROXY", separator.join(["localhost", "fd00::/8", "example.com"]))
+def test_no_proxy_is_a_list(separator: str, environ: Environ) -> None:
+    """Entries are separated by commas or blanks. Without a proxy they mean nothing."""
+    environ({"NO_PROXY": separator.join(["localhost", "fd00::/8", "example.com"])})
+    assert not Proxies()
+    environ({"ALL_PROXY": "http://proxy:3128"})
     proxies = Proxies()
     ways = [str(proxies.of(httpx.URL(f"http://{host}"))) for host in ("localhost", "[fd00::1]", "example.com", "b.c")]
     assert ways == ["None"] * 3 + ["proxy:3128 (ALL_PROXY)"]
-
-
-def test_no_proxy_alone_configures_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "localhost,[::1],fd00::/8")
-    assert not Proxies()
 
 
 @pytest.mark.parametrize(
@@ -114,54 +214,53 @@ def test_no_proxy_alone_configures_no_proxy(monkeypatch: pytest.MonkeyPatch) -> 
         ({"http_proxy": "http://[::1]:3128"}, "http://a", "[::1]:3128 (http_proxy)"),
     ],
 )
-def test_each_scheme_has_its_proxy_variable(
-    variables: dict[str, str], url: str, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_scheme_has_its_proxy_variable(variables: dict[str, str], url: str, way: str, environ: Environ) -> None:
     """A lower-case name has precedence, a value without a scheme is an HTTP proxy, and a login is not shown."""
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
+    environ(variables)
     assert str(Proxies().of(httpx.URL(url))) == way
 
 
-BAD = {
-    "socks5://10.0.0.1:1080": "ALL_PROXY names a SOCKS proxy, which needs the Python package socksio",
-    "socks4://me:secret@10.0.0.1:1080": "ALL_PROXY names a kind of proxy that is not supported: expected http://HOST:PORT",
-    "http://[::1": "ALL_PROXY names no valid URL",
-    "http://me:secret@proxy:99999": "ALL_PROXY names no valid URL",
-    "http://": "ALL_PROXY names no valid URL",
-    "http://proxy:port": "ALL_PROXY names no valid URL",
+NO_URL = "ALL_PROXY names no valid URL"
+USELESS = {
+    ("ALL_PROXY", "socks5://10.0.0.1:1080"): "ALL_PROXY names a SOCKS proxy, which needs the Python package socksio",
+    (
+        "ALL_PROXY",
+        "socks4://me:secret@10.0.0.1:1080",
+    ): "a kind of proxy that is not supported: expected http://HOST:PORT",
+    ("ALL_PROXY", "http://[::1"): NO_URL,
+    ("ALL_PROXY", "http://me:secret@proxy:99999"): NO_URL,
+    ("ALL_PROXY", "http://"): NO_URL,
+    ("ALL_PROXY", "http://proxy:port"): NO_URL,
+    ("SSL_CERT_FILE", "/no/such/firm-ca.pem"): "SSL_CERT_FILE names /no/such/firm-ca.pem, which does not exist",
+    ("SSL_CERT_FILE", __file__): f"SSL_CERT_FILE names {__file__}, which is not a file of certificates",
+    ("SSL_CERT_DIR", "/no/such/folder"): "SSL_CERT_DIR names /no/such/folder",
+    ("REQUESTS_CA_BUNDLE", "/no/such/bundle.pem"): "REQUESTS_CA_BUNDLE names /no/such/bundle.pem",
 }
 if find_spec("socksio"):
-    BAD.pop("socks5://10.0.0.1:1080")
+    USELESS.pop(("ALL_PROXY", "socks5://10.0.0.1:1080"))
 
 
-@pytest.mark.parametrize(("value", "words"), BAD.items(), ids=BAD.keys())
-def test_a_proxy_that_cannot_be_used_is_named(value: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error shows the variable but not its value, and only comes for requests that would use the proxy."""
-    monkeypatch.setenv("ALL_PROXY", value)
+@pytest.mark.parametrize(("variable", "words"), USELESS.items(), ids=str)
+def test_a_variable_that_cannot_be_used_is_named(variable: tuple[str, str], words: str, environ: Environ) -> None:
+    """The error shows no login, and only comes for requests that would use the proxy or the certificates."""
+    environ(dict([variable]))
     with pytest.raises(Usage) as refusal:
-        asyncio.run(by_client("http://service.example"))
+        asyncio.run(by_client("https://service.example"))
     assert words in str(refusal.value)
-    text = asyncio.run(by_http_client("http://service.example"))
+    text = asyncio.run(by_http_client("https://service.example"))
     assert words in text
     assert "secret" not in f"{text} {refusal.value}"
-
-    async def excepted(ask: Ask) -> str:
-        async with serving(OK) as server:
-            return str(await ask(server.url))
-
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1,[::1],fd00::/8")
-    assert [asyncio.run(excepted(ask)) for ask in (by_client, by_http_client)] == ["200", "200"]
+    environ({"NO_PROXY": "localhost,[::1],fd00::/8"})
+    assert [asked_of(ask, answering(), scheme="http") for ask in (by_client, by_http_client)] == ["200", "200"]
 
 
 @BOTH
-def test_a_proxy_gets_the_whole_url_and_its_login(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_gets_the_whole_url_and_its_login(ask: Ask, environ: Environ) -> None:
     """No connection to the service is opened."""
 
     async def play() -> Any:
-        async with serving(OK) as proxy:
-            address = proxy.url.removesuffix("/connect/api")
-            monkeypatch.setenv("http_proxy", address.replace("//", "//me:s3cret@"))
+        async with serving() as proxy:
+            environ({"http_proxy": proxy.url.removesuffix("/connect/api").replace("//", "//me:s3cret@")})
             return await ask("http://service.invalid/x"), proxy.heard[0]
 
     status, heard = asyncio.run(play())
@@ -172,72 +271,32 @@ def test_a_proxy_gets_the_whole_url_and_its_login(ask: Ask, monkeypatch: pytest.
 
 @BOTH
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_fails_is_named(ask: Ask, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_fails_is_named(ask: Ask, scheme: str, environ: Environ) -> None:
     """It does not listen or requires a login: nothing reached the service."""
-    port = free_port()
-    monkeypatch.setenv("ALL_PROXY", f"http://me:s3cret@127.0.0.1:{port}")
+    port = unused_port()
+    environ({"ALL_PROXY": f"http://me:s3cret@127.0.0.1:{port}"})
     text = asyncio.run(ask(f"{scheme}://service.invalid"))
     assert f"the proxy 127.0.0.1:{port} (ALL_PROXY) cannot be reached: nothing is listening" in text
 
-    async def wanting_a_login() -> str:
-        async with serving(Reply(407, headers={"Proxy-Authenticate": "Basic"})) as proxy:
-            monkeypatch.setenv("ALL_PROXY", proxy.url.removesuffix("/connect/api"))
-            return str(await ask(f"{scheme}://service.invalid"))
+    async def by_proxy(url: str) -> str:
+        environ({"ALL_PROXY": url})
+        return str(await ask(f"{scheme}://service.invalid"))
 
-    assert "(ALL_PROXY) refuses the connection (407): it asks for a login" in asyncio.run(wanting_a_login())
-
-
-FILES = {
-    "SSL_CERT_FILE": "/no/such/firm-ca.pem",
-    "SSL_CERT_DIR": "/no/such/folder",
-    "REQUESTS_CA_BUNDLE": "/no/such/bundle.pem",
-}
+    text = asked_of(by_proxy, answering(Reply(407, headers={"Proxy-Authenticate": "Basic"})), scheme="http")
+    assert "(ALL_PROXY) refuses the connection (407): it asks for a login" in text
 
 
-@pytest.mark.parametrize(("variable", "path"), FILES.items(), ids=FILES.keys())
-def test_a_missing_certificate_file_is_named_with_its_variable(
-    variable: str, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is a usage error and not repeated, and does not matter without TLS."""
-    monkeypatch.setenv(variable, path)
-    with pytest.raises(Usage, match=f"{variable} names {path}"):
-        asyncio.run(by_client("https://service.invalid"))
-    assert f"{variable} names {path}" in asyncio.run(by_http_client("https://service.invalid"))
-
-    async def without_tls(ask: Ask) -> str:
-        async with serving(OK) as server:
-            return str(await ask(server.url))
-
-    assert [asyncio.run(without_tls(ask)) for ask in (by_client, by_http_client)] == ["200", "200"]
-
-
-def test_a_file_without_certificates_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For example a saved HTML page."""
-    (tmp_path / "ca.pem").write_text("<html>")
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    with pytest.raises(Usage, match="is not a file of certificates"):
-        asyncio.run(by_client("https://service.invalid"))
+# --- certificates
 
 
 @BOTH
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
-def test_certificate_authorities_of_the_environment_are_trusted(
-    ask: Ask, variable: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both by the service client and by the client for sources, sinks and Git hosts."""
-    monkeypatch.setenv(variable, str(LOCALHOST))
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(LOCALHOST)
-
-    async def play() -> str:
-        server = await asyncio.start_server(Scripted((OK,)).connected, "localhost", 0, ssl=tls)
-        async with server:
-            return str(await ask(f"https://localhost:{server.sockets[0].getsockname()[1]}"))
-
-    assert asyncio.run(play()) == "200"
+def test_certificate_authorities_of_the_environment_are_trusted(ask: Ask, variable: str, environ: Environ) -> None:
+    environ({variable: str(LOCALHOST)})
+    assert asked_of(ask, answering(), LOCALHOST) == "200"
 
 
-async def _tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """A proxy that only supports CONNECT."""
     with closing(writer), suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
         method, place, _ = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)
@@ -261,19 +320,14 @@ async def _tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     ids=["trusted", "untrusted"],
 )
 def test_the_certificate_of_the_service_is_checked_through_a_proxy(
-    ask: Ask, trusted: Path, words: str, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, trusted: Path, words: str, environ: Environ
 ) -> None:
     """A rejected certificate is not reported as trouble with the proxy."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(LOCALHOST)
 
-    async def play() -> str:
-        server = await asyncio.start_server(Scripted((OK,)).connected, "localhost", 0, ssl=tls)
-        proxy = await asyncio.start_server(_tunnel, "127.0.0.1", 0)
-        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
-        async with server, proxy:
-            return str(await ask(f"https://localhost:{server.sockets[0].getsockname()[1]}"))
+    async def through_a_proxy(url: str) -> str:
+        async with listening(tunnel) as proxy:
+            environ({"SSL_CERT_FILE": str(trusted), "HTTPS_PROXY": f"http://{proxy}"})
+            return str(await ask(url))
 
-    text = asyncio.run(play())
+    text = asked_of(through_a_proxy, answering(), LOCALHOST)
     assert (words in text, "proxy" in text) == (True, False)
