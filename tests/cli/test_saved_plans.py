@@ -25,17 +25,42 @@ def saved(project: Project) -> Project:
     """A project whose manifest changes TOUCHED-1; `saved.plan` is its saved plan."""
     project.settle(tags=[tag("TOUCHED-1"), tag("OTHER-1")])
     project.wants(tags=[tag("TOUCHED-1", description="planned"), tag("OTHER-1")])
-    assert project.run("plan", "--out", "saved.plan").code == 0
+    save(project)
     return project
 
 
-def test_a_saved_plan_is_private_and_shown_in_every_format(saved: Project) -> None:
-    """The file has mode 0600, and `show` prints the plan."""
-    assert stat.S_IMODE((saved.folder / "saved.plan").stat().st_mode) == 0o600
+def save(project: Project, file: str = "saved.plan") -> None:
+    assert project.run("plan", "--out", file).code == 0
+
+
+def refused(project: Project, service: Service) -> tuple[list[str], str]:
+    """The codes and the first message with which the saved plan is refused; nothing is sent."""
+    asked = service.asked()
+    done = project.run("apply", "saved.plan", "--format", "json")
+    assert (done.code, service.asked()) == (5, asked), done.out
+    return done.codes, done.document["diagnostics"][0]["message"]
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_saved_plan_is_private_and_shown_in_every_format_like_a_printed_one(saved: Project) -> None:
+    """`plan --format json` prints the document that `plan --out` saves; only a saved one can be applied."""
+    assert mode(saved.folder / "saved.plan") == 0o600
     assert saved.run("show", "saved.plan", "--format", "json").document["summary"]["update"] == 1
+    (saved.folder / "printed.json").write_text(saved.run("plan", "--format", "json").out)
     for format in ("text", "markdown", "html"):
-        shown = saved.run("show", "saved.plan", "--format", format)
-        assert (shown.code, "TOUCHED-1" in shown.out, shown.err) == (0, True, ""), format
+        done = [
+            saved.run("show", file, "--format", format, "--target", "tag/*") for file in ("saved.plan", "printed.json")
+        ]
+        assert [(each.code, each.err) for each in done] == [(0, "")] * 2, format
+        assert done[0].out.count("TOUCHED-1") == done[1].out.count("TOUCHED-1") != 0, format
+    printed = saved.run("apply", "printed.json")
+    assert (printed.code, "was printed, not saved" in printed.err) == (1, True)
+    (saved.folder / "report.json").write_text(saved.run("apply", "-y", "--format", "json").out)
+    report = saved.run("show", "report.json")
+    assert (report.code, "report.json is not a plan, but the report of an apply" in report.err) == (1, True)
 
 
 def test_a_plan_can_be_written_to_a_pipe(project: Project) -> None:
@@ -48,23 +73,7 @@ def test_a_plan_can_be_written_to_a_pipe(project: Project) -> None:
     assert (read["format"], (project.folder / "pipe").is_fifo()) == ("syncengine.plan/v1", True)
     assert sorted(path.name for path in project.folder.iterdir() if "plan" in path.name) == []
     shown = project.run("plan", "--out", "/dev/stdout", "--report", "json=report.json", "-q")
-    assert (shown.code, '"execution"' in shown.out) == (0, True)
-    assert (project.folder / "report.json").stat().st_mode & 0o777 == 0o644
-
-
-def test_a_printed_plan_is_shown_as_a_saved_one(saved: Project) -> None:
-    """`plan --format json` prints the document that `plan --out` saves, and both are read by one function."""
-    (saved.folder / "printed.json").write_text(saved.run("plan", "--format", "json").out)
-    for format in ("text", "markdown", "html"):
-        shown = [
-            saved.run("show", file, "--format", format, "--target", "tag/*") for file in ("saved.plan", "printed.json")
-        ]
-        assert [done.code for done in shown] == [0, 0]
-        assert [done.out.count("TOUCHED-1") for done in shown] == [shown[0].out.count("TOUCHED-1")] * 2 != [0, 0]
-    report = saved.run("apply", "-y", "--format", "json").out
-    (saved.folder / "report.json").write_text(report)
-    refused = saved.run("show", "report.json")
-    assert (refused.code, "report.json is not a plan, but the report of an apply" in refused.err) == (1, True)
+    assert (shown.code, '"execution"' in shown.out, mode(project.folder / "report.json")) == (0, True, 0o644)
 
 
 def test_the_command_that_approves_a_shown_plan_works(project: Project) -> None:
@@ -84,8 +93,8 @@ def test_a_plan_in_shared_memory_is_private(project: Project) -> None:
     """A file under `/dev/shm` is no stream, although its path begins with `/dev`."""
     project.wants(tags=[tag("NEW-1")])
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        assert project.run("plan", "--out", f"{folder}/kept.plan").code == 0
-        assert [(each.name, each.stat().st_mode & 0o777) for each in Path(folder).iterdir()] == [("kept.plan", 0o600)]
+        save(project, f"{folder}/kept.plan")
+        assert [(each.name, mode(each)) for each in Path(folder).iterdir()] == [("kept.plan", 0o600)]
 
 
 WRITES = {
@@ -111,6 +120,8 @@ def test_no_output_is_written_through_a_link(project: Project, command: tuple[st
     done = project.run(*(word.format(place=place) for word in command))
     assert done.code in (1, 8), (done.out, done.err)
     assert "is a symbolic link" in done.err, done.err
+    assert ("nothing was applied" in done.err) == (command[0] == "apply"), done.err
+    assert not (project.folder / ".syncengine" / "state.db").exists()
     assert (kept.read_text(), link.is_symlink()) == ("tags:   []\n", True)
     assert [path.name for path in kept.parent.iterdir()] == ["kept.yaml"]
 
@@ -135,93 +146,55 @@ def test_a_saved_plan_is_applied_once_and_reads_no_manifest(saved: Project, serv
     saved.wants(tags=[{"broken": True}])
     assert saved.run("apply", "saved.plan").code == 0
     assert [held.get("description") for held in service.holds()["tags"]] == [None, "planned"]
-    again = saved.run("apply", "saved.plan", "--format", "json")
-    assert (again.code, again.codes) == (5, ["plan-used"])
+    assert refused(saved, service)[0] == ["plan-used"]
     assert saved.run("show", "saved.plan").code == 0
-
-
-def test_a_saved_plan_is_stale_once_what_it_touches_has_changed(saved: Project, service: Service) -> None:
-    """The message names the resource, the change and its run, and nothing is sent."""
-    saved.settle(tags=[tag("TOUCHED-1", description="overtaken"), tag("OTHER-1")])
-    asked = service.asked()
-    stale = saved.run("apply", "saved.plan", "--format", "json")
-    assert (stale.code, stale.codes) == (5, ["stale-plan"])
-    message = stale.document["diagnostics"][0]["message"]
-    assert "tag/TOUCHED-1: it changed since the plan was made (fields.description: nothing → overtaken" in message
-    run = saved.run("state", "history", "--format", "json").document["runs"][1]["id"]
-    assert f"last changed by run {run} (apply)" in message
-    assert service.asked() == asked
-
-
-def test_a_saved_plan_is_stale_once_a_category_that_its_tags_need_was_deleted(
-    project: Project, service: Service
-) -> None:
-    """A repetition could not bring the category back, so the plan is refused instead of left incomplete."""
-    project.settle(tagCategories=[{"externalId": "needed"}], tags=[tag("OTHER-1")])
-    project.wants(tagCategories=[{"externalId": "needed"}], tags=[tag("OTHER-1"), tag("NEW-1", category="needed")])
-    assert project.run("plan", "--out", "saved.plan").code == 0
-    project.wants(tags=[tag("OTHER-1")])
-    approval = project.plan().gate.approve
-    assert project.run("apply", "-y", "--approve-deletes", approval).code == 0
-    asked = service.asked()
-    stale = project.run("apply", "saved.plan", "--format", "json")
-    assert (stale.code, stale.codes) == (5, ["stale-plan"])
-    message = stale.document["diagnostics"][0]["message"]
-    assert "category/needed: its id, which tags need, is no longer known (last changed by run" in message
-    assert service.asked() == asked
-
-
-def test_a_saved_plan_is_stale_once_the_service_has_refused_the_id_of_its_category(
-    project: Project, service: Service
-) -> None:
-    """Only a new plan asks for the id again."""
-    needed = [{"externalId": "needed"}]
-    project.settle(tagCategories=needed)
-    project.wants(tagCategories=needed, tags=[tag("NEW-1", category="needed")])
-    assert project.run("plan", "--out", "saved.plan").code == 0
-    service.fault("upsertTags", status=404)
-    project.wants(tagCategories=needed, tags=[tag("REFUSED-1", category="needed")])
-    assert project.apply().code == 3
-    stale = project.run("apply", "saved.plan")
-    assert stale.code == 5
-    assert "category/needed: its id, which tags need, is no longer known" in stale.err
-    project.wants(tagCategories=needed, tags=[tag("NEW-1", category="needed")])
-    assert project.apply().code == 0
 
 
 def test_a_saved_plan_that_the_service_refused_is_used_up(saved: Project, service: Service) -> None:
     """The report does not advise to repeat the command, which would be refused: only a new plan goes on."""
     service.fault("upsertTags", status=404)
-    refused = saved.run("apply", "saved.plan")
-    assert refused.code == 3
-    assert "Plan again to see what remains" in refused.out
-    assert "run the command again" not in refused.out
-    again = saved.run("apply", "saved.plan", "--format", "json")
-    assert (again.code, again.codes) == (5, ["plan-used"])
+    done = saved.run("apply", "saved.plan")
+    assert done.code == 3
+    assert "Plan again to see what remains" in done.out
+    assert "run the command again" not in done.out
+    assert refused(saved, service)[0] == ["plan-used"]
 
 
-def test_a_saved_plan_that_was_killed_is_applied_again(saved: Project, service: Service) -> None:
-    """A saved plan is used up only once its run has ended."""
-    saved.kill_during(service, "upsertTags", "apply", "saved.plan")
-    done = saved.run("apply", "saved.plan", "--lock-timeout", "0s")
-    assert done.code == 0, done.err
-    assert saved.plan().changes == ()
+def test_a_saved_plan_is_stale_once_what_it_touches_has_changed(saved: Project, service: Service) -> None:
+    """The message names the resource, the change and its run, and nothing is sent."""
+    saved.settle(tags=[tag("TOUCHED-1", description="overtaken"), tag("OTHER-1")])
+    run = saved.run("state", "history", "--format", "json").document["runs"][0]["id"]
+    codes, message = refused(saved, service)
+    assert codes == ["stale-plan"]
+    assert "tag/TOUCHED-1: it changed since the plan was made (fields.description: nothing → overtaken" in message
+    assert f"last changed by run {run} (apply)" in message
+
+
+@pytest.mark.parametrize("way", ["deleted", "refused"])
+def test_a_saved_plan_is_stale_once_the_id_of_a_category_that_its_tags_need_is_lost(
+    project: Project, service: Service, way: str
+) -> None:
+    """The category was deleted, or the service has refused its id, so that only a new plan asks for it again."""
+    needed = [{"externalId": "needed"}]
+    project.settle(tagCategories=needed, tags=[tag("OTHER-1")])
+    project.wants(tagCategories=needed, tags=[tag("OTHER-1"), tag("NEW-1", category="needed")])
+    save(project)
+    if way == "deleted":
+        project.settle(tags=[tag("OTHER-1")])
+    else:
+        service.fault("upsertTags", status=404)
+        project.wants(tagCategories=needed, tags=[tag("OTHER-1"), tag("REFUSED-1", category="needed")])
+        assert project.apply().code == 3
+    codes, message = refused(project, service)
+    assert codes == ["stale-plan"]
+    assert "category/needed: its id, which tags need, is no longer known (last changed by run" in message
+    project.settle(tagCategories=needed, tags=[tag("OTHER-1"), tag("NEW-1", category="needed")])
 
 
 @pytest.mark.parametrize("flag", [("--target", "tag/*"), ("--exclude", "tag/*"), ("--no-delete",), ("--reassert",)])
 def test_no_selection_goes_with_a_saved_plan(saved: Project, flag: tuple[str, ...]) -> None:
     """A selection would apply something other than the reviewed plan."""
     assert saved.run("apply", "saved.plan", *flag).code == 64
-
-
-def test_a_plan_that_was_only_printed_is_refused(saved: Project) -> None:
-    """The JSON output of `plan` cannot be applied."""
-    file = saved.folder / "saved.plan"
-    document = json.loads(file.read_text())
-    del document["execution"]
-    file.write_text(json.dumps(document))
-    printed = saved.run("apply", "saved.plan")
-    assert (printed.code, "was printed, not saved" in printed.err) == (1, True)
 
 
 NO_JSON = "is not JSON, or incomplete"
@@ -244,16 +217,15 @@ def test_a_plan_that_was_changed_after_it_was_saved_is_refused(
     """By hand, by a transfer in text mode, or by an upload that ended early."""
     file, asked = saved.folder / "saved.plan", service.asked()
     file.write_bytes(spoil(file.read_bytes()))
-    refused = saved.run("apply", "saved.plan")
-    assert (refused.code, "was changed after it was saved: plan again" in refused.err) == (1, True), refused.err
+    done = saved.run("apply", "saved.plan")
+    assert (done.code, "was changed after it was saved: plan again" in done.err) == (1, True), done.err
     assert service.asked() == asked
     shown = saved.run("show", "saved.plan")
     assert (shown.code, says in shown.err) == (int(bool(says)), True), shown.err
 
 
-def test_a_link_that_leads_to_itself_is_no_plan(saved: Project) -> None:
+def test_a_link_that_leads_to_itself_is_no_plan(project: Project) -> None:
     """It is a usage error, like a missing file."""
-    link = saved.folder / "link.plan"
-    link.symlink_to(link.name)
-    refused = saved.run("apply", "-y", "link.plan")
-    assert (refused.code, "internal" in refused.err) == (64, False)
+    (project.folder / "link.plan").symlink_to("link.plan")
+    done = project.run("apply", "-y", "link.plan")
+    assert (done.code, "internal" in done.err) == (64, False)
