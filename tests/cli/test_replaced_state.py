@@ -1,4 +1,4 @@
-"""A state that is removed, replaced or restored during a run: the run ends with an error and never claims success."""
+"""A state that is removed, replaced, restored or lost during a run: the run ends with an error and claims nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgresql import Server
+from tests.postgresql import PASSWORD, Server
+from tests.support.warm import Started
 
 from .program import Project, ended, tag
 from .service import Service
@@ -56,6 +57,22 @@ STRIKES = (
 )
 
 
+def started(project: Project, service: Service, operation: str = "upsertTags") -> Started:
+    """An apply that waits for the answer to this operation, the second of its kind."""
+    project.wants(tags=TWO)
+    asked = service.asked().count(operation)
+    service.fault(operation, delay=1.5)
+    process = project.fork("apply", "-y")
+    service.wait_for(operation, asked + 1)
+    return process
+
+
+def assert_claims_nothing(process: Started) -> None:
+    done = ended(process)
+    assert (done.code, "error[state-replaced]" in done.out + done.err) == (1, True), (done.out, done.err)
+    assert "Applied 4 changes" not in done.out
+
+
 @pytest.mark.parametrize(
     ("operation", "strike"), [*(("upsertTags", each) for each in STRIKES), ("teamInfo", STRIKES[0])]
 )
@@ -66,15 +83,9 @@ def test_an_apply_whose_state_is_replaced_ends_and_claims_nothing(
     project.settle(tags=ONE)
     state, backup = project.folder / ".syncengine" / "state.db", project.folder / "backup.db"
     shutil.copy(state, backup)
-    project.wants(tags=TWO)
-    asked = service.asked().count(operation)
-    service.fault(operation, delay=1.5)
-    process = project.fork("apply", "-y")
-    service.wait_for(operation, asked + 1)
+    process = started(project, service, operation)
     strike(state, backup)
-    done = ended(process)
-    assert (done.code, "error[state-replaced]" in done.out + done.err) == (1, True), (done.out, done.err)
-    assert "Applied 4 changes" not in done.out
+    assert_claims_nothing(process)
 
 
 def test_the_journal_of_a_replacement_state_is_kept(project: Project, service: Service) -> None:
@@ -82,10 +93,7 @@ def test_the_journal_of_a_replacement_state_is_kept(project: Project, service: S
     project.settle(tags=ONE)
     state = project.folder / ".syncengine" / "state.db"
     shutil.copy(state, backup := project.folder / "backup.db")
-    project.wants(tags=TWO)
-    service.fault("upsertTags", delay=1.5)
-    process = project.fork("apply", "-y")
-    service.wait_for("upsertTags", 2)
+    process = started(project, service)
     for file in state.parent.glob("state.db*"):
         file.unlink()
     shutil.copy(backup, state)
@@ -98,38 +106,50 @@ def test_the_journal_of_a_replacement_state_is_kept(project: Project, service: S
             assert third.execute("SELECT count(*) FROM of_another").fetchone() == (0,)
 
 
-def _recreate(server: Server) -> None:
-    server.sql("DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st")
+DATABASES = {
+    "created again": ("DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st"),
+    "dropped": ("DROP DATABASE st WITH (FORCE)",),
+    # Restoring a dump does the same.
+    "replaced by a copy from before": ("DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st TEMPLATE before"),
+    "without its tables": ("DROP SCHEMA public CASCADE", "CREATE SCHEMA public"),
+}
 
 
-def _drop(server: Server) -> None:
-    server.sql("DROP DATABASE st WITH (FORCE)")
-
-
-def _restore(server: Server) -> None:
-    """Replace the database by a copy made before the run, as restoring a dump does."""
-    server.sql("DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st TEMPLATE before")
-
-
-def _drop_its_tables(server: Server) -> None:
-    server.sql("DROP SCHEMA public CASCADE", "CREATE SCHEMA public", database="st")
-
-
-@pytest.mark.parametrize("strike", [_recreate, _drop, _restore, _drop_its_tables])
-def test_an_apply_whose_database_is_replaced_ends_and_claims_nothing(
-    project: Project, service: Service, server: Server, strike: Callable[[Server], None]
-) -> None:
-    """After reconnecting, the run notices that the PostgreSQL database is another one."""
+@pytest.fixture
+def on_a_server(project: Project, server: Server) -> Project:
+    """A project whose state is the database `st` of a PostgreSQL server."""
     server.sql("DROP DATABASE IF EXISTS st", "DROP DATABASE IF EXISTS before", "CREATE DATABASE st")
     project.environ["SYNCENGINE_STATE"] = server.url(database="st")
     project.wants(tags=ONE)
     assert project.run("apply", "-y").code == 0
+    return project
+
+
+@pytest.mark.parametrize("strike", DATABASES)
+def test_an_apply_whose_database_is_replaced_ends_and_claims_nothing(
+    on_a_server: Project, service: Service, server: Server, strike: str
+) -> None:
+    """After reconnecting, the run notices that the PostgreSQL database is another one."""
     server.sql("CREATE DATABASE before TEMPLATE st")
-    project.wants(tags=TWO)
-    service.fault("upsertTags", delay=1.5)
-    process = project.fork("apply", "-y")
-    service.wait_for("upsertTags", 2)
-    strike(server)
+    process = started(on_a_server, service)
+    server.sql(*DATABASES[strike], **({"database": "st"} if "tables" in strike else {}))
+    assert_claims_nothing(process)
+
+
+def test_a_state_lost_during_an_apply_is_reported_and_the_next_apply_converges(
+    on_a_server: Project, service: Service, server: Server
+) -> None:
+    """The report says that changes which were acknowledged but could not be recorded are in doubt."""
+    process = started(on_a_server, service)
+    server.stop()
     done = ended(process)
-    assert (done.code, "error[state-replaced]" in done.out + done.err) == (1, True), (done.out, done.err)
-    assert "Applied 4 changes" not in done.out
+    assert (done.code, "error[state-unreachable]" in done.out) == (1, True)
+    assert "it could not record are in doubt" in done.out
+    refused = on_a_server.run("apply", "-y")
+    said = refused.out + refused.err
+    assert (refused.code, "nothing is listening" in refused.err, "No problems" in said) == (1, True, False)
+    assert PASSWORD not in done.out + done.err + said
+    server.start()
+    assert on_a_server.run("apply", "-y").code == 0
+    assert on_a_server.run("plan", "--detailed-exitcode").code == 0
+    assert [each["metadata"] for each in service.holds()["tags"]] == [{"A": "y"}] * 4

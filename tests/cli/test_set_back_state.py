@@ -7,51 +7,46 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from tests.postgresql import Server
 
 from .program import Project, tag
-from .service import Service
+from .service import Json, Service
 
 ONE = [tag("A", description="one")]
 TWO = [tag("A", description="two"), tag("B")]
-
-
 Backup = tuple[Callable[[], None], Callable[[], None]]
+STATES = ["file", "server"]
 
 
-@pytest.fixture(params=["file", "server"])
+@pytest.fixture(params=STATES)
 def backup(request: pytest.FixtureRequest, project: Project) -> Backup:
     """Functions that back up the project's state and restore the backup."""
     if request.param == "file":
         state, kept = project.folder / ".syncengine" / "state.db", project.folder / "yesterday.db"
-        return (lambda: _copy(state, kept)), (lambda: _copy(kept, state))
+        return (lambda: copy(state, kept)), (lambda: copy(kept, state))
     server: Server = request.getfixturevalue("server")
-    server.sql(*(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)" for name in ("st", "yesterday")), "CREATE DATABASE st")
-    project.environ["SYNCENGINE_STATE"] = server.url(database="st")
+    server.sql("DROP DATABASE IF EXISTS yesterday WITH (FORCE)")
+    emptied(server, project)
     return (
         lambda: server.sql("CREATE DATABASE yesterday TEMPLATE st"),
         lambda: server.sql("DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st TEMPLATE yesterday"),
     )
 
 
-def _copy(source: Path, target: Path) -> None:
+def copy(source: Path, target: Path) -> None:
     shutil.copy(source, target)
 
 
-@pytest.fixture
-def set_back(project: Project, backup: Backup) -> Project:
-    """The state is a backup from before TWO was applied, and the manifest declares ONE again."""
-    keep, bring_back = backup
-    project.wants(tags=ONE)
-    assert project.run("apply", "-y").code == 0
-    keep()
-    project.wants(tags=TWO)
-    assert project.run("apply", "-y").code == 0
-    bring_back()
-    project.wants(tags=ONE)
-    return project
+def emptied(server: Server, project: Project) -> None:
+    """Give the project a state in a new database of the server."""
+    server.sql("DROP DATABASE IF EXISTS st WITH (FORCE)", "CREATE DATABASE st")
+    project.environ["SYNCENGINE_STATE"] = server.url(database="st")
+
+
+def applied(project: Project, tags: list[Json], *words: str) -> None:
+    project.wants(tags=tags)
+    assert project.run("apply", "-y", *words).code == 0
 
 
 USES_A_STATE = (
@@ -66,145 +61,132 @@ USES_A_STATE = (
 """Commands that would act on what the state lacks."""
 
 
-def test_a_state_that_was_set_back_is_refused(set_back: Project, service: Service) -> None:
-    """Otherwise the plan that reverts TWO would be empty. The second attempt is refused as well."""
-    set_back.settings("postedTime: {deliver: [{name: out, jsonl: {path: out.jsonl}}]}")
+def test_a_state_that_was_set_back_is_refused_until_it_is_accepted(
+    project: Project, service: Service, backup: Backup
+) -> None:
+    """Otherwise the plan that reverts TWO would be empty. Commands that only read warn each time.
+
+    `state restore` accepts it, and so does an import of its own export; a folder without memory, as a fresh clone,
+    cannot notice it.
+    """
+    keep, bring_back = backup
+    project.settings("postedTime: {deliver: [{name: out, jsonl: {path: out.jsonl}}]}")
+    applied(project, ONE)
+    keep()
+    applied(project, TWO)
+    bring_back()
+    project.wants(tags=ONE)
     asked = service.asked()
     for command in (*USES_A_STATE, *USES_A_STATE, ("state", "prune", "--before", "7d", "-y")):
-        done = set_back.run(*command)
+        done = project.run(*command)
         assert (done.code, "state-rewound" in done.out + done.err) == (4, True), (command, done.out, done.err)
     assert service.asked() == asked
-
-
-def test_a_state_that_was_set_back_can_be_read(set_back: Project) -> None:
-    """Commands that only read warn each time that it lacks the last applied changes."""
-    for command in 2 * (("list",), ("history", "tag/A"), ("export",)):
-        done = set_back.run("state", *command)
+    for command in 2 * (("list",), ("history", "tag/A"), ("export", "-o", "state.jsonl")):
+        done = project.run("state", *command)
         assert (done.code, "set back" in done.err) == (0, True), (command, done.err)
 
+    assert project.run("state", "restore", "-y", "--format", "json").document["rows"] == 1
+    assert project.run("plan", "--detailed-exitcode").code == 2
+    assert project.run("apply", "-y").code == 0
+    assert [held["description"] for held in service.holds()["tags"] if held["name"] == "A"] == ["one"]
+    assert project.run("plan", "--detailed-exitcode").code == 0
+    bring_back()
+    assert project.run("plan").code == 4
+    assert project.run("state", "import", "state.jsonl", "-y").code == 0
+    assert project.run("plan", "--detailed-exitcode").code == 2
+    bring_back()
+    shutil.rmtree(project.folder / ".syncengine" / "seen")
+    assert project.run("plan", "--detailed-exitcode").code == 0
 
+
+@pytest.mark.parametrize("backup", ["file"], indirect=True)
 def test_a_lock_in_a_state_that_was_set_back_can_be_ended(project: Project, backup: Backup) -> None:
     """`state restore` needs the lock, so `state unlock` must work before it."""
     keep, bring_back = backup
-    project.wants(tags=ONE)
-    assert project.run("apply", "-y").code == 0
+    applied(project, ONE)
     lock = project.run("state", "lock", "--format", "json").document["lock"]["id"]
     keep()
     assert project.run("state", "unlock", lock).code == 0
-    assert project.run("apply", "-y").code == 0
+    applied(project, ONE)
     bring_back()
     assert project.run("plan").code == 4
     assert project.run("state", "unlock", lock).code == 0
     assert project.run("state", "restore", "-y").code == 0
 
 
-def test_state_restore_accepts_a_state_that_was_set_back(set_back: Project, service: Service) -> None:
-    """The next apply sends everything again, and the service then holds what the manifests declare."""
-    assert set_back.run("state", "restore", "-y", "--format", "json").document["rows"] == 1
-    assert set_back.run("plan", "--detailed-exitcode").code == 2
-    assert set_back.run("apply", "-y").code == 0
-    assert [held["description"] for held in service.holds()["tags"] if held["name"] == "A"] == ["one"]
-    assert set_back.run("plan", "--detailed-exitcode").code == 0
-
-
-def test_state_import_accepts_a_state_that_was_set_back(set_back: Project) -> None:
-    """An export of that same state can be imported."""
-    assert set_back.run("state", "export", "-o", "state.jsonl").code == 0
-    assert set_back.run("state", "import", "state.jsonl", "-y").code == 0
-    assert set_back.run("plan", "--detailed-exitcode").code == 2
-
-
-def _clone(project: Project) -> Project:
-    """A second folder of the project that shares the state and remembers it separately."""
-    other = Project(project.folder.with_name("clone"), project.url, project.environ)
-    shutil.copytree(project.folder / "manifests", other.folder / "manifests")
-    return other
-
-
 @pytest.mark.parametrize("backup", ["server"], indirect=True)
 def test_a_restored_state_is_accepted_in_all_clones(project: Project, backup: Backup) -> None:
     """A further set-back is noticed by each clone, even one to a time before the accepted state."""
     keep, bring_back = backup
-    project.wants(tags=ONE)
-    assert project.run("apply", "-y").code == 0
-    clone = _clone(project)
-    assert clone.run("plan").code == 0
+    applied(project, ONE)
+    clone = Project(project.folder.with_name("clone"), project.url, project.environ)  # remembers the state separately
+
+    def plans() -> list[int]:
+        return [folder.run("plan").code for folder in (project, clone)]
+
+    clone.wants(tags=ONE)
+    assert plans() == [0, 0]
     keep()
-    clone.wants(tags=TWO)
-    assert clone.run("apply", "-y").code == 0
-    project.wants(tags=TWO)
-    assert project.run("plan").code == 0
+    applied(clone, TWO)
+    assert plans() == [0, 0]
     bring_back()
-    assert [folder.run("plan").code for folder in (project, clone)] == [4, 4]
+    assert plans() == [4, 4]
     assert project.run("state", "restore", "-y").code == 0
-    assert [folder.run("plan").code for folder in (project, clone)] == [0, 0]
-    assert clone.run("apply", "-y").code == 0
+    assert plans() == [0, 0]
+    applied(clone, TWO)
     assert project.run("plan").code == 0
     bring_back()
-    assert [folder.run("plan").code for folder in (project, clone)] == [4, 4]
+    assert plans() == [4, 4]
 
 
 def test_a_copy_without_its_log_is_refused(project: Project, service: Service) -> None:
     """After a kill, the last changes are only in SQLite's write-ahead log; without it the state is set back."""
-    project.wants(tags=ONE)
-    assert project.run("apply", "-y").code == 0
+    applied(project, ONE)
     project.wants(tags=TWO)
     project.kill_during(service, "upsertTags", "apply", "-y")
-    state = project.folder / ".syncengine" / "state.db"
-    (state.with_name("state.db-wal")).unlink()
-    (state.with_name("state.db-shm")).unlink(missing_ok=True)
+    folder = project.folder / ".syncengine"
+    (folder / "state.db-wal").unlink()
+    (folder / "state.db-shm").unlink(missing_ok=True)
     done = project.run("plan")
     assert (done.code, "state-rewound" in done.err) == (4, True), done.err
 
 
-def test_a_folder_without_memory_accepts_any_state(set_back: Project) -> None:
-    """A fresh clone, or a runner without a cache, cannot notice a set-back."""
-    shutil.rmtree(set_back.folder / ".syncengine" / "seen")
-    assert set_back.run("plan", "--detailed-exitcode").code == 0
-
-
 def test_pruning_and_many_runs_are_no_set_back(project: Project) -> None:
     """Another folder may have pruned the last run that this folder knows."""
-    project.wants(tags=ONE)
-    assert project.run("apply", "-y").code == 0
+    applied(project, ONE)
     memory = {file: file.read_bytes() for file in (project.folder / ".syncengine" / "seen").iterdir()}
     for _ in range(3):
-        assert project.run("apply", "-y").code == 0
-    with sa.create_engine(f"sqlite:///{project.folder}/.syncengine/state.db").begin() as connection:
-        for table in ("state_calls", "state_marks"):
-            connection.exec_driver_sql(f"UPDATE {table} SET at = at - 999999")
+        applied(project, ONE)
+    project.age(11)
     assert project.run("state", "prune", "--before", "2d", "-y").code == 0
     for file, content in memory.items():
         file.write_bytes(content)
     assert project.run("plan", "--detailed-exitcode").code == 0
 
 
-# --- a lost state
+@pytest.mark.parametrize("kind", STATES)
+def test_a_lost_state_is_not_replaced_by_a_new_one(
+    project: Project, service: Service, request: pytest.FixtureRequest, kind: str
+) -> None:
+    """Otherwise all resources would be created again and B would be forgotten. An earlier export is not overwritten.
 
+    Its import records everything again, and `--new-state`, which is needed only once, begins anew.
+    """
+    server: Server | None = request.getfixturevalue("server") if kind == "server" else None
 
-@pytest.fixture(params=["file", "server"])
-def vanished(request: pytest.FixtureRequest, project: Project) -> Project:
-    """A project that was applied and exported its state; the state has been deleted since."""
-    state = project.folder / ".syncengine" / "state.db"
-    if request.param == "server":
-        server: Server = request.getfixturevalue("server")
-        server.sql("DROP DATABASE IF EXISTS st WITH (FORCE)", "CREATE DATABASE st")
-        project.environ["SYNCENGINE_STATE"] = server.url(database="st")
-    project.wants(tags=TWO)
-    assert project.run("apply", "-y").code == 0
+    def vanish() -> None:
+        if server is not None:
+            emptied(server, project)
+        (project.folder / ".syncengine" / "state.db").unlink(missing_ok=True)
+
+    vanish()
+    project.settings("postedTime: {deliver: [{name: out, jsonl: {path: out.jsonl}}]}")
+    (project.folder / "tags.csv").write_text("name\nA\n")
+    applied(project, TWO)
     assert project.run("state", "export", "-o", "state.jsonl").code == 0
-    if request.param == "server":
-        server.sql("DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st")
-    state.unlink(missing_ok=True)
+    vanish()
     project.wants(tags=ONE)
-    return project
-
-
-def test_a_lost_state_is_not_replaced_by_a_new_one(vanished: Project, service: Service) -> None:
-    """Otherwise all resources would be created again and B would be forgotten. An earlier export is not overwritten."""
-    vanished.settings("postedTime: {deliver: [{name: out, jsonl: {path: out.jsonl}}]}")
-    (vanished.folder / "tags.csv").write_text("name\nA\n")
-    asked, export = service.asked(), (vanished.folder / "state.jsonl").read_bytes()
+    asked, export = service.asked(), (project.folder / "state.jsonl").read_bytes()
     others = (
         ("adopt", "tags.csv"),
         ("state", "list"),
@@ -215,34 +197,25 @@ def test_a_lost_state_is_not_replaced_by_a_new_one(vanished: Project, service: S
         ("state", "quarantine", "tag/A", "--reason", "odd"),
     )
     for command in (*USES_A_STATE, *USES_A_STATE, *others):
-        done = vanished.run(*command)
-        said = done.out + done.err
-        assert (done.code, *(word in said for word in ("new-state", "state rebuild", "--new-state"))) == (
-            4,
-            *(True, True, True),
-        ), (command, said)
+        done = project.run(*command)
+        said = [word in done.out + done.err for word in ("new-state", "state rebuild", "--new-state")]
+        assert (done.code, said) == (4, [True] * 3), (command, done.out, done.err)
     assert service.asked() == asked
-    assert (vanished.folder / "state.jsonl").read_bytes() == export
+    assert (project.folder / "state.jsonl").read_bytes() == export
 
-
-def test_new_state_starts_a_new_state(vanished: Project) -> None:
-    """`--new-state` is needed only once."""
-    assert "1 to create" in vanished.run("plan", "--new-state").out
-    assert vanished.run("apply", "-y", "--new-state").code == 0
-    assert vanished.run("plan", "--detailed-exitcode").code == 0
-    assert vanished.run("apply", "-y").code == 0
-
-
-def test_importing_the_last_export_replaces_a_lost_state(vanished: Project) -> None:
-    """Resources that are no longer declared are recorded again."""
-    assert vanished.run("state", "import", "state.jsonl", "-y").code == 0
-    assert "tag/B" in vanished.run("state", "list").out
-    assert "forget" in vanished.run("plan").out
+    assert project.run("state", "import", "state.jsonl", "-y").code == 0
+    assert "tag/B" in project.run("state", "list").out
+    assert "forget" in project.run("plan").out
+    vanish()
+    assert project.run("plan").code == 4
+    assert "1 to create" in project.run("plan", "--new-state").out
+    applied(project, ONE, "--new-state")
+    assert project.run("plan", "--detailed-exitcode").code == 0
+    applied(project, ONE)
 
 
 def test_the_state_of_the_sandbox_may_be_deleted(project: Project) -> None:
     """Its data is deleted with it, so the next apply starts from nothing."""
-    project.wants(tags=ONE)
-    assert project.run("apply", "-y", "--sandbox").code == 0
+    applied(project, ONE, "--sandbox")
     shutil.rmtree(project.folder / ".syncengine" / "sandbox")
-    assert project.run("apply", "-y", "--sandbox").code == 0
+    applied(project, ONE, "--sandbox")
