@@ -444,45 +444,32 @@ def test_a_source_that_is_wrong(tmp_path: Path, content: str, words: str) -> Non
     assert words in found.message
 
 
+def written(template: str) -> str:
+    """The text of a template in which `EACH` begins a loop over the rows, `DATA`, and `END` ends one."""
+    text = template.replace("EACH", "{% for row in DATA %}").replace("END", "{% endfor %}")
+    return text.replace("DATA", "data('../r.csv')")
+
+
 TEMPLATES = {
-    "syntax": ("tags:\n{% for a in %}\n{% endfor %}\n", "bad-template", 2, "the template is not valid"),
+    "syntax": ("tags:\n{% for a in %}\nEND\n", "bad-template", 2, "the template is not valid"),
     "undefined": ("tags:\n  - name: {{ nam }}\n", "unknown-name", 2, "`nam` is undefined"),
-    "variable": (
-        "tags:\n  - name: A\n    managedBy: {{ var.tem }}\n", "bad-template", 3, "`tem`; did you mean `team`?",
-    ),
+    "variable": ("tags:\n  - name: A{{ var.tem }}\n", "bad-template", 2, "`tem`; did you mean `team`?"),
     "unset environment": ("tags:\n  - name: {{ env.TEAM }}\n", "bad-template", 2, "TEAM is not set"),
     "column": (
-        "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n    managedBy: {{ r.vv }}\n{% endfor %}\n",
+        "tags:\nEACH\n  - name: {{ row.n }}\n    managedBy: {{ row.vv }}\nEND\n",
         "bad-template", 4, "did you mean `v`? (r.csv:2)",
     ),
-    "yaml": (
-        "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n    managedBy: 'a{{ r.v }}\n{% endfor %}\n",
-        "yaml-syntax", 4, "quote",
-    ),
+    "yaml": ("tags:\nEACH\n  - name: {{ row.n }}\n    managedBy: 'a{{ row.v }}\nEND\n", "yaml-syntax", 4, "quote"),
     "field": (
-        "# one\ntags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n\n    ulr: {{ r.v }}\n{% endfor %}\n",
+        "# one\ntags:\nEACH\n  - name: {{ row.n }}\n\n    ulr: {{ row.v }}\nEND\n",
         "unknown-field", 6, "did you mean `url`? (r.csv:2, and 1 more row)",
     ),
-    "filter block": (
-        "tags:\n{% filter indent(2, true) %}\n- name: A\n- name: B\n  ulr: x\n{% endfilter %}\n", "unknown-field", 5,
-        "did you mean `url`?",
-    ),
-    "another filter block": (
-        "tags:\n  - name: A\n{% filter trim %}\n  - name: B\n    ulr: x\n{% endfilter %}\n", "yaml-syntax", 3, "",
-    ),
-    "call block": (
-        "{% macro f() %}{{ caller() }}{% endmacro %}\ntags:\n  - name: A\n{% call f() %}\n  - name: B\n    ulr: x\n"
-        "{% endcall %}\n", "unknown-field", 6, "did you mean `url`?",
-    ),
     "call block with a row": (
-        "{% macro f(r) %}\n{{ caller(r) }}\n{% endmacro %}\ntags:\n{% for r in data('../r.csv') %}\n"
-        "{% call(r) f(r) %}\n  - name: {{ r.n }}\n    ulr: x\n{% endcall %}{% endfor %}\n", "unknown-field", 8,
-        "did you mean `url`? (r.csv:2, and 1 more row)",
+        "{% macro f(r) %}\n{{ caller(r) }}\n{% endmacro %}\ntags:\nEACH\n{% call(r) f(row) %}\n  - name: {{ r.n }}\n"
+        "    ulr: x\n{% endcall %}END\n", "unknown-field", 8, "did you mean `url`? (r.csv:2, and 1 more row)",
     ),
-    "macro": (
-        "{% macro t(r) %}\n  - name: {{ r.n }}\n    url: https://a.b/\n    descripton: x\n{% endmacro %}\ntags:\n"
-        "{% for r in data('../r.csv') %}{{ t(r) }}{% endfor %}\n", "unknown-field", 4,
-        "did you mean `description`? (r.csv:2, and 1 more row)",
+    "filter that spoils it": (
+        "tags:\n  - name: A\n{% filter trim %}\n  - name: B\n    ulr: x\n{% endfilter %}\n", "yaml-syntax", 3, "",
     ),
     "after a macro": (
         "{% macro t(n) %}\n  - name: {{ n }}\n    managedBy: x{% endmacro %}\ntags:\n{{ t('A') }}\n\n    ulr: x\n",
@@ -492,33 +479,17 @@ TEMPLATES = {
         "{% macro t(n) %}\n  - name: {{ n }}\n    ulr: x\n{% endmacro %}\ntags:\n{{ '  - name: B\n' ~ t('A') }}\n",
         "unknown-field", 6, "did you mean `url`?",
     ),
-    "macro that is indented": (
-        "{% macro t(n) %}\n- name: {{ n }}\n  ulr: x\n{% endmacro %}\ntags:\n  {{ t('A') | indent(2) }}\n",
-        "unknown-field", 3, "did you mean `url`?",
-    ),
     "macro that is changed": (
         "{% macro t(n) %}\n\n  - name: {{ n }}\n    ulr: x\n{% endmacro %}\ntags:\n  {{ t('A') | trim }}\n",
         "unknown-field", 7, "did you mean `url`?",
     ),
     "macro that fails": (
-        "{% macro t(r) %}\n  - name: {{ r.n }}\n    managedBy: {{ r.vv }}\n{% endmacro %}\ntags:\n"
-        "{% for r in data('../r.csv') %}{{ t(r) }}{% endfor %}\n", "bad-template", 3, "did you mean `v`? (r.csv:2)",
+        "{% macro t(r) %}\n  - name: {{ r.n }}\n    url: {{ r.vv }}\n{% endmacro %}\ntags:\nEACH{{ t(row) }}END\n",
+        "bad-template", 3, "did you mean `v`? (r.csv:2)",
     ),
-    "set block": (
-        "{% set b %}\n  - name: A\n    ulr: x\n{% endset %}\ntags:\n{{ b }}\n", "unknown-field", 3,
-        "did you mean `url`?",
-    ),
-    "set block that is indented": (
-        "{% set b | indent(2, true) %}\n- name: A\n  ulr: x\n{% endset %}\ntags:\n{{ b }}\n", "unknown-field", 3,
-        "did you mean `url`?",
-    ),
-    "after a loop": (
-        "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n{% endfor %}\n  - nam: x\n", "unknown-field", 5,
-        "`nam`",
-    ),
+    "after a loop": ("tags:\nEACH\n  - name: {{ row.n }}\nEND\n  - nam: x\n", "unknown-field", 5, "`nam`"),
     "too much": (
-        "tags:\n#\n{% for n in range(200) %}{{ 'x' * 1000000 }}{% endfor %}\n", "bad-template", 3,
-        "writes more than 64 MB",
+        "tags:\n#\n{% for n in range(200) %}{{ 'x' * 1000000 }}END\n", "bad-template", 3, "writes more than 64 MB",
     ),
 }  # fmt: skip
 
@@ -527,91 +498,79 @@ TEMPLATES = {
 def test_a_template_that_is_wrong(tmp_path: Path, template: str, code: str, line: int, words: str) -> None:
     """Errors of the template, of the rendered YAML and of a field all have the template's own line."""
     settings = "version: 1\nvariables: {team: x}\nallowEnv: [TEAM]\n"
-    found = errors(tmp_path, {"syncengine.yaml": settings, "r.csv": ROWS, "manifests/m.yaml.j2": template})
+    files = {"syncengine.yaml": settings, "r.csv": ROWS, "manifests/m.yaml.j2": written(template)}
+    found = errors(tmp_path, files)
     assert (found[0].code, found[0].file, found[0].line) == (code, "manifests/m.yaml.j2", line)
     assert any(words in d.message for d in found)
 
 
-PROVENANCE = {
-    "include of an include": (
-        "{% for row in data('../r.csv') %}{% include 'manifests/outer.j2' %}{% endfor %}", [2, 3, 4],
-    ),
-    "groups": ("{% for c, rows in data('../r.csv') | groupby('c') %}\n  - {name: '{{ c }}'}\n{% endfor %}", [2, 3]),
+PLACES = {
+    "include of an include": ("EACH{% include 'manifests/outer.j2' %}END", "1:2 1:3 1:4"),
+    "after an include": ("EACH{% include 'manifests/part.j2' %}END\n  - {name: A}\n", "1:2 1:3 1:4 3"),
+    "groups": ("{% for c, rows in DATA | groupby('c') %}\n  - {name: '{{ c }}'}\nEND", "3:2 3:3"),
     "rows of groups": (
-        "{% for c, rows in data('../r.csv') | groupby('c') %}{% for r in rows %}\n  - {name: '{{ r.n }}'}\n{% endfor %}"
-        "{% endfor %}", [2, 4, 3],
+        "{% for c, rows in DATA | groupby('c') %}{% for r in rows %}\n  - {name: '{{ r.n }}'}\nENDEND", "3:2 3:4 3:3",
     ),
     "values of values": (
-        "{% for c in data('../r.csv') | map(attribute='c') | map('upper') | unique | sort %}\n  - {name: '{{ c }}'}\n"
-        "{% endfor %}", [2, 3],
+        "{% for c in DATA | map(attribute='c') | map('upper') | unique | sort %}\n  - {name: '{{ c }}'}\nEND",
+        "3:2 3:3",
     ),
     "equal values": (
-        "{% for c in data('../r.csv') | map(attribute='c') %}\n  - {name: '{{ c }}{{ loop.index }}'}\n{% endfor %}",
-        [2, 3, 4],
+        "{% for c in DATA | map(attribute='c') %}\n  - {name: '{{ c }}{{ loop.index }}'}\nEND", "3:2 3:3 3:4",
     ),
     "values of several rows": (
-        "{% for c in data('../r.csv') | map(attribute='c') | map('replace', 'one', 'none') %}\n"
-        "  - {name: '{{ c }}{{ loop.index }}'}\n{% endfor %}"
-        "{% for c in ['one', 'two'] %}\n  - {name: '{{ c }}'}\n{% endfor %}", [2, 3, 4, None, None],
+        "{% for c in DATA | map(attribute='c') | map('replace', 'one', 'none') %}\n"
+        "  - {name: '{{ c }}{{ loop.index }}'}\nEND{% for c in ['one', 'two'] %}\n  - {name: '{{ c }}'}\nEND",
+        "3:2 3:3 3:4 5 5",
     ),
     "a number that rows have": (
-        "{% for n in data('../r.csv') | map(attribute='c') | map('length') %}\n  - {name: '{{ n }}{{ loop.index }}'}\n"
-        "{% endfor %}", [None, None, None],
+        "{% for n in DATA | map(attribute='c') | map('length') %}\n  - {name: '{{ n }}{{ loop.index }}'}\nEND", "3 3 3",
     ),
-    "parts of a value": (
-        "{% for row in data('../r.csv') %}{% for k in row.n | split('-') %}\n  - {name: '{{ k }}'}\n{% endfor %}"
-        "{% endfor %}", [2, 3, 4],
-    ),
-    "filter block": (
-        "{% filter indent(2, true) %}{% for row in data('../r.csv') %}\n- {name: '{{ row.n }}'}\n{% endfor %}"
-        "{% endfilter %}", [2, 3, 4],
-    ),
+    "parts of a value": ("EACH{% for k in row.n | split('-') %}\n  - {name: '{{ k }}'}\nENDEND", "3:2 3:3 3:4"),
+    "filter block": ("{% filter indent(2, true) %}EACH\n- {name: '{{ row.n }}'}\nEND{% endfilter %}", "3:2 3:3 3:4"),
     "one line, with columns of several bytes": (
-        "  [{name: 'Ünïcödé 😀'}, {% for row in data('../r.csv') %}{name: '😀{{ row.n }}'}, {% endfor %}{name: A}]",
-        [None, 2, 3, 4, None],
+        "  [{name: 'Ünïcödé 😀'}, EACH{name: '😀{{ row.n }}'}, END{name: A}]", "2 2:2 2:3 2:4 2",
     ),
     "macro of a macro": (
         "{% macro t(n) %}\n  - name: {{ n }}\n{% endmacro %}{% macro u(r) %}{{ t(r.n) }}"
-        "{{ t('A' ~ r.n) }}{% endmacro %}{% for row in data('../r.csv') %}{{ u(row) }}{% endfor %}", [2, 2, 3, 3, 4, 4],
+        "{{ t('A' ~ r.n) }}{% endmacro %}EACH{{ u(row) }}END", "3:2 3:2 3:3 3:3 3:4 3:4",
+    ),
+    "macro that is indented": (
+        "{% macro t(n) %}\n- name: {{ n }}\n{% endmacro %}EACH\n  {{ t(row.n) | indent(2) }}\nEND", "3:2 3:3 3:4",
     ),
     "macro with a loop": (
-        "{% macro all(rows) %}{% for row in rows %}\n  - name: {{ row.n }}\n{% endfor %}\n  - name: A\n{% endmacro %}"
-        "{{ all(data('../r.csv')) }}", [2, 3, 4, None],
+        "{% macro all(rows) %}{% for row in rows %}\n  - name: {{ row.n }}\nEND\n  - name: A\n{% endmacro %}"
+        "{{ all(DATA) }}", "3:2 3:3 3:4 5",
     ),
     "macro with an include": (
-        "{% macro t(row) %}{% include 'manifests/part.j2' %}{% endmacro %}"
-        "{% for row in data('../r.csv') %}{{ t(row) }}{% endfor %}", [2, 3, 4],
+        "{% macro t(row) %}{% include 'manifests/part.j2' %}{% endmacro %}EACH{{ t(row) }}END", "1:2 1:3 1:4",
     ),
-    "set block of all": (
-        "{% set b %}{% for row in data('../r.csv') %}\n  - name: {{ row.n }}\n{% endfor %}{% endset %}{{ b }}",
-        [2, 3, 4],
+    "set block of all": ("{% set b %}EACH\n  - name: {{ row.n }}\nEND{% endset %}{{ b }}", "3:2 3:3 3:4"),
+    "set block that is indented": (
+        "{% set b | indent(2, true) %}EACH\n- name: {{ row.n }}\nEND{% endset %}{{ b }}", "3:2 3:3 3:4",
     ),
     "call block": (
-        "{% macro each(rows) %}{% for r in rows %}{{ caller(r) }}{% endfor %}{% endmacro %}"
-        "{% call(r) each(data('../r.csv')) %}\n  - name: {{ r.n }}\n{% endcall %}", [2, 3, 4],
+        "{% macro each(rows) %}{% for r in rows %}{{ caller(r) }}END{% endmacro %}"
+        "{% call(r) each(DATA) %}\n  - name: {{ r.n }}\n{% endcall %}", "3:2 3:3 3:4",
     ),
     "loop that calls itself": (
-        "{% for row in data('../r.csv') recursive %}\n  - name: {{ row.n }}{{ loop.depth }}\n"
-        "{% if loop.depth == 1 %}{{ loop([row]) }}{% endif %}{% endfor %}", [2, 2, 3, 3, 4, 4],
-    ),
-    "after an include": (
-        "{% for row in data('../r.csv') %}{% include 'manifests/part.j2' %}{% endfor %}\n  - {name: A}\n",
-        [2, 3, 4, None],
+        "{% for row in DATA recursive %}\n  - name: {{ row.n }}{{ loop.depth }}\n"
+        "{% if loop.depth == 1 %}{{ loop([row]) }}{% endif %}END", "3:2 3:2 3:3 3:3 3:4 3:4",
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("template", "rows"), PROVENANCE.values(), ids=PROVENANCE.keys())
-def test_resources_of_a_text_template_know_their_row(tmp_path: Path, template: str, rows: list[int | None]) -> None:
-    """Each resource has the row that it was made from, for every kind of loop; for a group, its first row."""
+@pytest.mark.parametrize(("template", "places"), PLACES.values(), ids=PLACES.keys())
+def test_resources_of_a_text_template_know_their_line_and_row(tmp_path: Path, template: str, places: str) -> None:
+    """Each has the line that wrote it and the row that it was made from; a group has its first row."""
     files = {
         "r.csv": "n,c\nx,one\ny,two\nz,one\n",
-        "manifests/m.yaml.j2": f"tags:\n{template}\n",
+        "manifests/m.yaml.j2": written(f"tags:\n{template}\n"),
         "manifests/part.j2": "  - name: '{{ row.n }}'\n    managedBy: u\n",
         "manifests/outer.j2": "{% include 'manifests/part.j2' %}",
     }
-    made = loaded(tmp_path, files).resources.values()
-    assert [r.source.data and r.source.data.row for r in made] == rows
+    sources = [each.source for each in loaded(tmp_path, files).resources.values()]
+    assert " ".join(f"{each.line}:{each.data.row}" if each.data else f"{each.line}" for each in sources) == places
 
 
 def test_errors_of_one_rendered_line_have_their_own_rows(tmp_path: Path) -> None:
