@@ -10,44 +10,41 @@ import pytest
 from syncengine.manifest.schema import ENCODING_SCHEMA, ENCODINGS, codec_of
 from syncengine.manifest.sources.files import text_of
 from syncengine.manifest.sources.records import SourceTrouble
-from tests.manifest.loading import loaded, problems
+from tests.manifest.loading import Files, block, errors, loaded, loop
 
-from .test_errors import errors
 
-BLOCK = "generate:\n  - forEach: {csv: ../r.csv, encoding: %s}\n    tags: [{name: '{{ row.n }}'}]\n"
-TEMPLATE = "tags:\n{%% for row in data('../r.csv', encoding='%s') %%}\n  - name: '{{ row.n }}'\n{%% endfor %%}\n"
+def encoded(name: str, data: bytes = b"n\nAcme\n") -> Files:
+    """A manifest with a tag for each row of data in this encoding."""
+    return {"r.csv": data, "manifests/m.yaml": block(f"csv: ../r.csv, encoding: {name}")}
 
 
 @pytest.mark.parametrize("name", ["punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "rot13", "hex"])
 def test_a_codec_that_is_no_encoding_of_files_is_refused(tmp_path: Path, name: str) -> None:
     """Codecs that do not encode text files are refused before the file is read; punycode takes quadratic time."""
-    (found,) = errors(problems(tmp_path, {"r.csv": "n\nAcme\n", "manifests/m.yaml": BLOCK % name}))
+    (found,) = errors(tmp_path, encoded(name))
     assert (found.code, found.line, found.column) == ("bad-value", 2, 40)
     assert found.message.startswith(f'`encoding` must be an encoding such as utf-8 or cp1252, not "{name}"')
-    (found,) = errors(problems(tmp_path, {"manifests/m.yaml": "", "manifests/n.yaml.j2": TEMPLATE % name}))
+    (found,) = errors(tmp_path, {"manifests/m.yaml": "", "manifests/n.yaml.j2": loop(f"'../r.csv', encoding='{name}'")})
     assert found.message.startswith(f'`data`: `encoding` must be an encoding such as utf-8 or cp1252, not "{name}"')
 
 
 def test_the_nearest_encoding_is_named(tmp_path: Path) -> None:
-    """A misspelt name is an error that suggests the nearest encoding."""
-    (found,) = errors(problems(tmp_path, {"r.csv": "n\nAcme\n", "manifests/m.yaml": BLOCK % "utf-99"}))
+    (found,) = errors(tmp_path, encoded("utf-99"))
     assert found.message.endswith('not "utf-99"; did you mean `utf-8`?')
 
 
 @pytest.mark.parametrize("name", ["UTF8", "utf_8", "Windows-1252", "Latin1", "ISO8859-15", "Shift_JIS", "us-ascii"])
 def test_an_encoding_has_the_names_that_people_write(tmp_path: Path, name: str) -> None:
     """Any case and separator is accepted, and the schema's pattern accepts the same names."""
-    desired = loaded(tmp_path, {"r.csv": "n\nAcme\n", "manifests/m.yaml": BLOCK % name})
-    assert [str(key) for key in desired.resources] == ["tag/Acme"]
+    assert [str(key) for key in loaded(tmp_path, encoded(name)).resources] == ["tag/Acme"]
     assert re.search(ENCODING_SCHEMA["pattern"], name)
 
 
 @pytest.mark.parametrize("name", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32-le"])
 def test_a_byte_order_mark_is_no_part_of_the_first_column(tmp_path: Path, name: str) -> None:
     """Programs write it in any Unicode encoding, and twice where they join files."""
-    data = "\ufeff\ufeffn\nAcme\n".encode(name)
-    desired = loaded(tmp_path, {"r.csv": data, "manifests/m.yaml": BLOCK % name})
-    assert [str(key) for key in desired.resources] == ["tag/Acme"]
+    made = loaded(tmp_path, encoded(name, "\ufeff\ufeffn\nAcme\n".encode(name))).resources
+    assert [str(key) for key in made] == ["tag/Acme"]
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
@@ -82,8 +79,7 @@ def test_text_that_is_not_utf_16_is_no_header_without_rows(
     """Most bytes are text in UTF-16, without a line feed: then no row would be left, and all tags be removed."""
     data = rows.encode(written, "replace")
     data += b"\n" * (len(data) % 2)
-    block = "generate:\n  - forEach: {csv: ../r.csv, allowEmpty: true, encoding: %s}\n    tags: [{name: x}]\n"
-    (found,) = errors(problems(tmp_path, {"r.csv": data, "manifests/m.yaml": block % declared}))
+    (found,) = errors(tmp_path, encoded(f"{declared}, allowEmpty: true", data))
     assert (found.file, found.line) == ("manifests/m.yaml", 2)
     assert found.message.startswith(f"r.csv:1: this is not {declared.upper()} but probably {likely}: ")
 

@@ -18,7 +18,7 @@ from syncengine.manifest.desired import load
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.manifest.sources.sql import sql_rows
 from syncengine.project.load import load_project
-from tests.manifest.loading import write
+from tests.manifest.loading import block, write
 from tests.postgresql import PASSWORD, running
 
 TABLE = """\
@@ -90,20 +90,6 @@ def test_a_parameter_without_a_value_is_named(url: str) -> None:
     assert rows(url, r"SELECT 'a \:b' AS v") == [{"v": "a :b"}]
 
 
-def test_a_manifest_is_made_of_them(url: str, tmp_path: Path) -> None:
-    """The connection comes from the environment, and a timestamp becomes an instant."""
-    block = (
-        "generate:\n  - forEach: {sql: {source: pms, query: 'SELECT * FROM matter WHERE n = :n', params: {n: A-1}}}\n"
-        "    tags: [{name: '{{ row.n }}', description: '{{ row.title }}', externalId: '{{ row.fee }}',"
-        " createdTimestamp: '{{ row.opened | utc }}'}]\n"
-    )
-    write(tmp_path, {"syncengine.yaml": "version: 1\nsources: {pms: {sql: {env: PMS}}}\n", "manifests/m.yaml": block})
-    (made,) = load(load_project(folder=tmp_path, environ={"PMS": url})).resources.values()
-    fields = made.body.fields
-    assert (made.key.name, fields["description"], fields["externalId"]) == ("A-1", 'a: "b" # {{ c }}\nd', "1.50")
-    assert (fields["createdTimestamp"], made.source.data) == (1714554000000, ("pms", 1))
-
-
 @pytest.mark.parametrize(
     "query",
     [
@@ -150,30 +136,32 @@ def test_a_query_ends(url: str, query: str) -> None:
         rows(url, query, 0.3)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda url: url.replace(PASSWORD, "wrong"), "the database rejects the user or the password"),
-        (lambda url: url.replace("/postgres", "/nowhere"), "the server has no database of that name"),
-        (lambda url: re.sub(r":\d+/", ":1/", url), "nothing is listening at the server's address"),
-    ],
-    ids=["password", "database", "server"],
-)
-def test_connection_errors_have_messages_of_their_own(url: str, change: Callable[[str], str], words: str) -> None:
-    """Connection errors have messages of their own without the password; a failed query has the server's message."""
-    with pytest.raises(SourceTrouble, match=f"pms: {words}"):
-        rows(change(url), "SELECT 1")
+CONNECTIONS = {
+    "password": (lambda url: url.replace(PASSWORD, "wrong"), "the database rejects the user or the password"),
+    "database": (lambda url: url.replace("/postgres", "/nowhere"), "the server has no database of that name"),
+    "server": (lambda url: re.sub(r":\d+/", ":1/", url), "nothing is listening at the server's address"),
+}
+
+
+@pytest.mark.parametrize(("change", "words"), CONNECTIONS.values(), ids=CONNECTIONS)
+def test_connection_errors_have_messages_of_their_own(
+    url: str, tmp_path: Path, change: Callable[[str], str], words: str
+) -> None:
+    """They do not show the password."""
+    files = {
+        "syncengine.yaml": "version: 1\nsources: {pms: {sql: {env: PMS}}}\n",
+        "manifests/m.yaml": block("sql: {source: pms, query: SELECT 1 AS n}"),
+    }
+    write(tmp_path, files)
+    with pytest.raises(Problems) as refused:
+        load(load_project(folder=tmp_path, environ={"PMS": change(url)}))
+    (found,) = refused.value.found
+    code = ("bad-source", 8) if "password" in words else ("source-unreachable", 9)
+    assert (found.code, refused.value.exit_code, found.line) == (*code, 2)
+    assert found.message.startswith(f"pms: {words}")
+    assert PASSWORD not in found.message
+
+
+def test_a_failed_query_has_the_servers_message(url: str) -> None:
     with pytest.raises(SourceTrouble, match='the query failed: column "nothing" does not exist'):
         rows(url, "SELECT nothing")
-
-
-def test_a_server_that_is_not_there_is_an_error_without_its_password(tmp_path: Path) -> None:
-    """The error is `source-unreachable` with exit code 9."""
-    block = "generate:\n  - forEach: {sql: {source: pms, query: SELECT 1 AS n}}\n    tags: [{name: '{{ row.n }}'}]\n"
-    write(tmp_path, {"syncengine.yaml": "version: 1\nsources: {pms: {sql: {env: PMS}}}\n", "manifests/m.yaml": block})
-    environ = {"PMS": "postgresql://tester:s3cr3t@127.0.0.1:1/postgres"}
-    with pytest.raises(Problems) as refused:
-        load(load_project(folder=tmp_path, environ=environ))
-    (found,) = refused.value.found
-    assert (found.code, found.line, "s3cr3t" in found.message) == ("source-unreachable", 2, False)
-    assert refused.value.exit_code == 9

@@ -13,7 +13,7 @@ import pytest
 from syncengine.resource import Row
 from tests.cli.program import Project
 from tests.cli.service import Service
-from tests.manifest.loading import loaded, problems, tag
+from tests.manifest.loading import block, loaded, loop, problems, tag
 
 VALUES = [
     *("a: b", "- a", "# no comment", "a #2", "'", '"', "''", '"quoted"', "{{ row.name }}", "{% raw %}", "{# x #}"),
@@ -81,11 +81,8 @@ def test_values_arrive_at_the_service_byte_by_byte(project: Project, service: Se
 
 def test_a_text_template_with_tojson_says_the_same(tmp_path: Path) -> None:
     """`tojson` makes any value safe in a text template."""
-    template = (
-        "tags:\n{% for row in data('../rows.csv') %}\n  - name: T{{ row.n }}\n"
-        "    description: {{ row.v | tojson }}\n{% endfor %}\n"
-    )
-    desired = loaded(tmp_path, {"rows.csv": rows_of(VALUES), "manifests/m.yaml.j2": template})
+    template = loop(tag="name: T{{ row.n }}, description: {{ row.v | tojson }}")
+    desired = loaded(tmp_path, {"r.csv": rows_of(VALUES), "manifests/m.yaml.j2": template})
     assert [r.body.fields["description"] for r in desired.resources.values()] == VALUES
 
 
@@ -112,9 +109,8 @@ def test_a_rendered_manifest_means_the_same_as_its_sources(tmp_path: Path) -> No
 )
 def test_every_kind_of_file_gives_the_same_rows(tmp_path: Path, file: str, content: str) -> None:
     kind = file.partition(".")[2]
-    block = f"generate:\n  - forEach: {{{kind}: ../{file}}}\n"
-    block += "    tags: [{name: '{{ row.n }}', managedBy: '{{ row.v }}'}]\n"
-    desired = loaded(tmp_path, {file: content, "manifests/m.yaml": block})
+    manifest = block(f"{kind}: ../{file}", "name: '{{ row.n }}', managedBy: '{{ row.v }}'")
+    desired = loaded(tmp_path, {file: content, "manifests/m.yaml": manifest})
     assert [r.body.fields["managedBy"] for r in desired.resources.values()] == ["0123", "no"]
     lines = {"csv": [2, 3], "json": [1, 2] if "\n" not in content else [2, 6], "jsonl": [1, 3], "yaml": [1, 2]}[kind]
     assert [r.source.data and r.source.data.row for r in desired.resources.values()] == lines
@@ -122,7 +118,7 @@ def test_every_kind_of_file_gives_the_same_rows(tmp_path: Path, file: str, conte
 
 def test_lists_are_lists_and_what_is_empty_is_left_out(tmp_path: Path) -> None:
     """Nested lists are flattened, empty items and fields are left out, and one row can make several kinds."""
-    block = """generate:
+    manifest = """generate:
   - forEach: {json: ../rows.json}
     as: m
     when: "{{ m.open }}"
@@ -142,7 +138,7 @@ def test_lists_are_lists_and_what_is_empty_is_left_out(tmp_path: Path) -> None:
         {"n": "B", "open": True, "words": [], "one": "single", "who": [], "closed": "2024-05-01T09:00:00Z"},
         {"n": "C", "open": False, "words": [], "one": "", "who": [], "closed": None},
     ]
-    desired = loaded(tmp_path, {"rows.json": json.dumps(rows), "manifests/m.yaml": block})
+    desired = loaded(tmp_path, {"rows.json": json.dumps(rows), "manifests/m.yaml": manifest})
     assert sorted(str(key) for key in desired.resources) == ["category/c-A", "category/c-B", "tag/A", "tag/B"]
     a, b = tag(desired, "A"), tag(desired, "B")
     assert (a.body.keywords, b.body.keywords) == (("w1x", "w2x", "fixed", "A"), ("single", "fixed", "B"))
@@ -155,15 +151,15 @@ def test_lists_are_lists_and_what_is_empty_is_left_out(tmp_path: Path) -> None:
 def test_other_encodings_delimiters_and_headerless_files(tmp_path: Path) -> None:
     """`encoding`, `delimiter`, `columns` and `distinct`; an invalid byte names the likely encoding."""
     data = "A;Müller\nB;x\nA;other\n".encode("cp1252")
-    block = (
-        "generate:\n  - forEach: {csv: ../r.csv, delimiter: ';', columns: [n, v], distinct: n%s}\n"
-        "    tags: [{name: '{{ row.n }}', managedBy: '{{ row.v }}'}]\n"
+    form, tag = (
+        "csv: ../r.csv, delimiter: ';', columns: [n, v], distinct: n",
+        "name: '{{ row.n }}', managedBy: '{{ row.v }}'",
     )
-    (found,) = problems(tmp_path, {"r.csv": data, "manifests/m.yaml": block % ""})
+    (found,) = problems(tmp_path, {"r.csv": data, "manifests/m.yaml": block(form, tag)})
     assert (found.code, found.file, found.line, found.column) == ("bad-source", "manifests/m.yaml", 2, 20)
     assert "r.csv:1: byte 0xfc" in found.message
     assert "encoding: cp1252" in found.message
-    desired = loaded(tmp_path, {"manifests/m.yaml": block % ", encoding: cp1252"})
+    desired = loaded(tmp_path, {"manifests/m.yaml": block(f"{form}, encoding: cp1252", tag)})
     assert [r.body.fields["managedBy"] for r in desired.resources.values()] == ["Müller", "x"]
 
 
@@ -171,17 +167,12 @@ def test_other_encodings_delimiters_and_headerless_files(tmp_path: Path) -> None
 def test_line_breaks_of_data_are_line_feeds(tmp_path: Path, end: str) -> None:
     """Line breaks in values become line feeds, and row numbers are the lines that an editor shows."""
     cells = f'n,v{end}A,"two{end}lines"{end}B,x{end}'
-    template = (
-        "tags:\n{% for row in data('../r.csv') %}\n  - name: J{{ row.n }}\n"
-        "    description: {{ row.v | tojson }}\n{% endfor %}\n"
-    )
-    block = "generate:\n  - forEach: {%s: ../r.%s}\n    tags: [{name: '%s{{ row.n }}', description: '{{ row.v }}'}]\n"
     files = {
         "r.csv": cells,
         "r.json": json.dumps([{"n": "A", "v": f"two{end}lines"}]),
-        "manifests/a.yaml": block % ("csv", "csv", "C"),
-        "manifests/b.yaml": block % ("json", "json", "O"),
-        "manifests/c.yaml.j2": template,
+        "manifests/a.yaml": block("csv: ../r.csv", "name: 'C{{ row.n }}', description: '{{ row.v }}'"),
+        "manifests/b.yaml": block("json: ../r.json", "name: 'O{{ row.n }}', description: '{{ row.v }}'"),
+        "manifests/c.yaml.j2": loop(tag="name: J{{ row.n }}, description: {{ row.v | tojson }}"),
     }
     desired = loaded(tmp_path, files)
     found = {key.name: (r.body.fields["description"], r.source.data) for key, r in desired.resources.items()}
@@ -194,11 +185,12 @@ def test_line_breaks_of_data_are_line_feeds(tmp_path: Path, end: str) -> None:
 def test_json_of_data_has_line_feeds(tmp_path: Path, end: str) -> None:
     """Line breaks in texts, lists and names of JSON become line feeds, too."""
     value = {f"a{end}b": [f"two{end}lines"]}
-    item = "  - {name: A, description: {{ row.v | tojson | tojson }}, metadata: {M: {{ row.t | tojson }}}}"
-    template = f"tags:\n{{% for row in data('../r.jsonl') %}}\n{item}\n{{% endfor %}}\n"
-    block = "generate:\n  - forEach: {jsonl: ../r.jsonl}\n    tags: [{name: B, description: '{{ row.v | tojson }}'}]\n"
-    rows = json.dumps({"v": value, "t": f"two{end}lines"})
-    files = {"r.jsonl": rows, "manifests/a.yaml.j2": template, "manifests/b.yaml": block}
+    tag = "name: A, description: {{ row.v | tojson | tojson }}, metadata: {M: {{ row.t | tojson }}}"
+    files = {
+        "r.jsonl": json.dumps({"v": value, "t": f"two{end}lines"}),
+        "manifests/a.yaml.j2": loop("'../r.jsonl'", tag),
+        "manifests/b.yaml": block("jsonl: ../r.jsonl", "name: B, description: '{{ row.v | tojson }}'"),
+    }
     first, second = loaded(tmp_path, files).resources.values()
     assert first.body.metadata["M"] == "two\nlines"
     for made in (first, second):
@@ -208,8 +200,8 @@ def test_json_of_data_has_line_feeds(tmp_path: Path, end: str) -> None:
 def test_a_whole_mapping_comes_from_data(tmp_path: Path) -> None:
     """A mapping keeps its names; numbers and flags are written as in the data, and null is left out."""
     rows = '[{"m": {"Client: a": "no", "Number": 1.50, "Flag": true, "None": null, "{{ x }}": "{{ y }}"}}]'
-    block = "generate:\n  - forEach: {json: ../r.json}\n    tags: [{name: A, metadata: '{{ row.m }}'}]\n"
-    (made,) = loaded(tmp_path, {"r.json": rows, "manifests/m.yaml": block}).resources.values()
+    manifest = block("json: ../r.json", "name: A, metadata: '{{ row.m }}'")
+    (made,) = loaded(tmp_path, {"r.json": rows, "manifests/m.yaml": manifest}).resources.values()
     wanted = {"Client: a": "no", "Number": "1.50", "Flag": "true", "{{ x }}": "{{ y }}"}
     assert dict(made.body.metadata) == wanted
 
@@ -267,12 +259,11 @@ FILTERS = {
 @pytest.mark.parametrize(("value", "expression", "text"), FILTERS.values(), ids=FILTERS.keys())
 def test_what_templates_do_with_values(tmp_path: Path, value: Any, expression: str, text: str) -> None:
     """A block and a text template give the same result."""
-    block = (
-        f'generate:\n  - forEach: {{json: ../r.json}}\n    tags: [{{name: A, managedBy: "<{{{{ {expression} }}}}>"}}]\n'
-    )
-    item = f"  - {{name: B, managedBy: '<{{{{ {expression} }}}}>'}}"
-    file = f"tags:\n{{% for row in data('../r.json') %}}\n{item}\n{{% endfor %}}\n"
-    files = {"r.json": json.dumps([{"v": value}]), "manifests/a.yaml": block, "manifests/b.yaml.j2": file}
+    files = {
+        "r.json": json.dumps([{"v": value}]),
+        "manifests/a.yaml": block("json: ../r.json", f'name: A, managedBy: "<{{{{ {expression} }}}}>"'),
+        "manifests/b.yaml.j2": loop("'../r.json'", f"name: B, managedBy: '<{{{{ {expression} }}}}>'"),
+    }
     desired = loaded(tmp_path, files)
     assert [r.body.fields["managedBy"] for r in desired.resources.values()] == [f"<{text}>"] * 2
 
@@ -284,8 +275,8 @@ def test_tojson_keeps_every_digit(tmp_path: Path) -> None:
     """Numbers keep their spelling in lists and in objects."""
     numbers = ", ".join(NUMBERS)
     rows = f'[{{"v": [{numbers}, true, null, "\u00e9\\"", {{"a b": 1.50, "c": []}}]}}]'
-    block = "generate:\n  - forEach: {json: ../r.json}\n    tags: [{name: A, description: '{{ row.v | tojson }}'}]\n"
-    (made,) = loaded(tmp_path, {"r.json": rows, "manifests/m.yaml": block}).resources.values()
+    manifest = block("json: ../r.json", "name: A, description: '{{ row.v | tojson }}'")
+    (made,) = loaded(tmp_path, {"r.json": rows, "manifests/m.yaml": manifest}).resources.values()
     text = str(made.body.fields["description"])
     assert text == f'[{numbers}, true, null, "\\u00e9\\"", {{"a b": 1.50, "c": []}}]'
     assert json.loads(text) == json.loads(rows)[0]["v"]
@@ -294,6 +285,6 @@ def test_tojson_keeps_every_digit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["result", "context", "environment", "tag"])
 def test_a_row_may_have_any_name(tmp_path: Path, name: str) -> None:
     """Names that the program uses internally work for `as`, too."""
-    block = f"generate:\n  - forEach: {{csv: ../r.csv}}\n    as: {name}\n    tags: [{{name: 'T{{{{ {name}.n }}}}'}}]\n"
-    desired = loaded(tmp_path, {"r.csv": "n\n1\n2\n3\n", "manifests/m.yaml": block})
+    text = f"generate:\n  - forEach: {{csv: ../r.csv}}\n    as: {name}\n    tags: [{{name: 'T{{{{ {name}.n }}}}'}}]\n"
+    desired = loaded(tmp_path, {"r.csv": "n\n1\n2\n3\n", "manifests/m.yaml": text})
     assert [key.name for key in desired.resources] == ["T1", "T2", "T3"]
