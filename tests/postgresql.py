@@ -54,6 +54,12 @@ class Server:
             for statement in statements:
                 connection.exec_driver_sql(statement)
 
+    def column(self, query: str) -> list[Any]:
+        """The values of the first column of a query."""
+        engine = sa.create_engine(self.url(), poolclass=sa.pool.NullPool)
+        with engine.connect() as connection:
+            return list(connection.exec_driver_sql(query).scalars())
+
     def start(self) -> None:
         assert BINARIES is not None
         command: list[str | Path] = [BINARIES / "postgres", "-D", self.folder / "data", "-p", str(self.port)]

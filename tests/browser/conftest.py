@@ -63,14 +63,8 @@ def chromium() -> Iterator[Chrome]:
 
     options = ChromeOptions()
     options.binary_location = str(CHROMIUM)
-    for argument in (
-        "--headless",
-        "--no-sandbox",
-        "--disable-dev-shm-usage",
-        "--window-size=1280,1600",
-        "--hide-scrollbars",
-    ):
-        options.add_argument(argument)
+    for argument in ("headless", "no-sandbox", "disable-dev-shm-usage", "window-size=1280,1600", "hide-scrollbars"):
+        options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = Chrome(options=options, service=Service(DRIVER))
     try:
@@ -106,47 +100,17 @@ LOOKS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 
 
 @dataclass
-class Console:
-    """The console page in the browser, the sandbox's control API, and a connector."""
+class Shown:
+    """What the browser shows, and what a person does there."""
 
     browser: Chrome
-    url: str
-    control: httpx.Client
-    connector: httpx.Client
 
-    def open(self, find: str = "") -> None:
-        self.browser.get(self.url + (f"?find={find}" if find else ""))
-
-    def do(self, path: str, body: Any = None) -> None:
-        response = self.control.post(path, json=body)
-        assert response.status_code == 200, response.text
-
-    def ask(self, path: str, body: Any = None) -> None:
-        response = self.connector.post(path, json=body)
-        assert response.is_success, response.text
+    def run(self, script: str, *values: Any) -> Any:
+        return self.browser.execute_script(script, *values)  # type: ignore[no-untyped-call] # selenium has no types
 
     def text(self, selector: str) -> str:
         """The visible text of the first match, "" without one, by one script, since the page may replace elements."""
-        script = "return document.querySelector(arguments[0])?.innerText ?? ''"
-        return str(self.browser.execute_script(script, selector))  # type: ignore[no-untyped-call] # selenium has no types
-
-    def document(self) -> str:
-        """The HTML of the page, read without a script in it."""
-        from selenium.common.exceptions import WebDriverException
-
-        for _ in range(10):
-            root = self.browser.execute_cdp_cmd("DOM.getDocument", {})["root"]["nodeId"]
-            with suppress(WebDriverException):  # the page was reloaded between the two calls
-                return str(self.browser.execute_cdp_cmd("DOM.getOuterHTML", {"nodeId": root})["outerHTML"])
-        raise AssertionError("the page is loaded again and again")
-
-    @contextmanager
-    def without_scripts(self) -> Iterator[None]:
-        self.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-        try:
-            yield
-        finally:
-            self.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        return str(self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector))
 
     def fill(self, name: str, text: str) -> None:
         field = self.browser.find_element("id", name)
@@ -161,9 +125,47 @@ class Console:
 
         return WebDriverWait(self.browser, PATIENCE_SECONDS, poll_frequency=0.05).until(lambda _: look())
 
+    @contextmanager
+    def without_scripts(self) -> Iterator[None]:
+        self.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+        try:
+            yield
+        finally:
+            self.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+    def document(self) -> str:
+        """The HTML of the page, read without a script in it."""
+        from selenium.common.exceptions import WebDriverException
+
+        for _ in range(10):
+            root = self.browser.execute_cdp_cmd("DOM.getDocument", {})["root"]["nodeId"]
+            with suppress(WebDriverException):  # the page was reloaded between the two calls
+                return str(self.browser.execute_cdp_cmd("DOM.getOuterHTML", {"nodeId": root})["outerHTML"])
+        raise AssertionError("the page is loaded again and again")
+
     def complaints(self) -> list[str]:
         """The browser's log: errors of scripts, and violations of the page's Content-Security-Policy."""
         return [entry["message"] for entry in self.browser.get_log("browser")]  # type: ignore[no-untyped-call] # selenium has no types
+
+
+@dataclass
+class Console(Shown):
+    """The console page in the browser, the sandbox's control API, and a connector."""
+
+    url: str
+    control: httpx.Client
+    connector: httpx.Client
+
+    def open(self) -> None:
+        self.browser.get(self.url)
+
+    def do(self, path: str, body: Any = None) -> None:
+        response = self.control.post(path, json=body)
+        assert response.status_code == 200, response.text
+
+    def ask(self, path: str, body: Any = None) -> None:
+        response = self.connector.post(path, json=body)
+        assert response.is_success, response.text
 
 
 @pytest.fixture

@@ -15,54 +15,48 @@ def test_the_page_shows_what_the_service_holds(console: Console) -> None:
     """The page shows tags with category, keywords and metadata, categories, activity types, and requests."""
     category = {"externalId": "acme", "label": "ACME Corp."}
     made = console.connector.post("/tagcategory/batch", json={"tagCategories": [category]}).json()
-    tag = {
-        "name": "ACME-0042",
-        "tagCategoryId": made["tagCategories"][0]["id"],
-        "additionalKeywords": ["EP 1"],
-        "metadata": {"Client": "ACME"},
-        "url": "https://pms.example.com/42",
-    }
+    tag = {"name": "ACME-0042", "additionalKeywords": ["EP 1"], "metadata": {"Client": "ACME"}}
+    tag |= {"tagCategoryId": made["tagCategories"][0]["id"], "url": "https://pms.example.com/42"}
     console.ask("/tag", tag)
     console.ask("/activitytype/batch", {"activityTypes": [{"code": "A101", "label": "Plan", "enableIfNew": True}]})
     console.open()
-    assert console.text("section[aria-labelledby=tags] tbody tr").split("\t") == [
-        "ACME-0042",
-        "",
-        "acme",
-        "ACME-0042, EP 1",
-        "Client: ACME",
-        "PUBLIC",
-    ]
+
+    def row(section: str) -> str:
+        return console.text(f"section[aria-labelledby={section}] tbody tr")
+
+    assert row("tags").split("\t") == ["ACME-0042", "", "acme", "ACME-0042, EP 1", "Client: ACME", "PUBLIC"]
     link = console.browser.find_element("link text", "ACME-0042")
     assert link.get_attribute("href") == "https://pms.example.com/42"
-    assert console.text("section[aria-labelledby=categories] tbody tr").split("\t") == [
-        "acme",
-        "ACME Corp.",
-        "",
-        "",
-        "1",
-    ]
-    assert "offered to users" in console.text("section[aria-labelledby=activity-types] tbody tr")
+    assert row("categories").split("\t") == ["acme", "ACME Corp.", "", "", "1"]
+    assert "offered to users" in row("activity-types")
     requests = console.text("section[aria-labelledby=requests] tbody")
     assert [words in requests for words in ("upsertTag", "POST /activitytype/batch")] == [True, True]
 
 
 def test_a_user_posts_time_and_watches_it_arrive(console: Console) -> None:
-    """The states posted, offered and success appear without a reload, with the connector's reference."""
+    """The states posted, offered and success appear without a reload, with the connector's reference. The group has the
+    offset and the time zone of the browser (docs/interface.md 2.5)."""
     console.ask("/tag", {"name": "ACME-0042", "externalId": "4711"})
     console.ask("/postedtime/registerfetchclient")
+    console.browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Tokyo"})
     console.open()
-    console.fill("user", "Ann Bell")
-    console.fill("tag", "ACME-0042")
-    console.fill("minutes", "90")
-    console.fill("description", "Opposition")
-    console.fill("activities", "Reading\nWriting")
+    typed = {"user": "Ann Bell", "tag": "ACME-0042", "minutes": "90", "description": "Opposition"}
+    for name, text in {**typed, "activities": "Reading\nWriting"}.items():
+        console.fill(name, text)
     console.press("Post time")
     row = console.until(lambda: console.text("tr[data-group]"))
+    console.browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
     assert row.split("\t")[1:6] == ["Ann Bell", "ACME-0042", "1h 30m", "Opposition", "posted"]
     (group,) = console.connector.get("/postedtime").json()
     assert [each["activity"] for each in group["timeRows"]] == ["@_Reading_@", "@_Writing_@"]
     assert (group["totalDurationSecs"], group["tags"][0]["externalId"]) == (5400, "4711")
+    (posted,) = console.control.get("/state").json()["postedTime"]
+    part = posted["group"]["timeRows"][0]
+    assert (posted["group"]["tzOffsetMins"], part["timezone_offset_min"], part["timezone_name"]) == (
+        540,
+        540,
+        "Asia/Tokyo",
+    )
     console.until(lambda: "offered" in console.text("tr[data-group]"))
     update = {"timeGroupId": group["groupId"], "status": "SUCCESS", "externalId": "ledger-7"}
     console.ask("/postedtime/status", update)
@@ -70,28 +64,16 @@ def test_a_user_posts_time_and_watches_it_arrive(console: Console) -> None:
     assert console.text("tr[data-group] .state") == "success"
 
 
-def test_time_is_posted_where_the_user_is(console: Console) -> None:
-    """docs/interface.md 2.5: a group has the offset and the time zone of the browser."""
-    console.browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Tokyo"})
+def test_time_without_a_connector_can_be_offered_and_its_refusal_shows(console: Console) -> None:
+    """The page says that no connector is registered, `Offer now` offers an unrecorded group, and the message of a
+    failure is shown to the user (docs/interface.md 7.2)."""
     console.open()
+    assert "No connector receives posted time" in console.text("#mechanism")
     console.press("Post time")
-    console.until(lambda: console.text("tr[data-group]"))
-    console.browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
-    (posted,) = console.control.get("/state").json()["postedTime"]
-    (row,) = posted["group"]["timeRows"]
-    assert (posted["group"]["tzOffsetMins"], row["timezone_offset_min"], row["timezone_name"]) == (
-        540,
-        540,
-        "Asia/Tokyo",
-    )
-
-
-def test_a_refusal_shows_its_sentence(console: Console) -> None:
-    """docs/interface.md 7.2: the message of a failure is shown to the user."""
+    assert "pending, not recorded" in console.until(lambda: console.text("tr[data-group]"))
+    console.press("Offer now")
+    console.until(lambda: console.text("tr[data-group] .state") == "posted")
     console.ask("/postedtime/registerfetchclient")
-    console.open()
-    console.press("Post time")
-    console.until(lambda: console.text("tr[data-group]"))
     (group,) = console.connector.get("/postedtime").json()
     update = {"timeGroupId": group["groupId"], "status": "FAILURE", "message": "Assign a tag before posting."}
     console.ask("/postedtime/status", update)
@@ -122,22 +104,11 @@ def test_a_reported_failure_shows_while_it_lasts(console: Console) -> None:
     console.until(lambda: not console.text("#health"))
 
 
-def test_unrecorded_time_can_be_offered_from_the_console(console: Console) -> None:
-    """The page says that no connector is registered, and `Offer now` offers an unrecorded group."""
-    console.open()
-    assert "No connector receives posted time" in console.text("#mechanism")
-    console.press("Post time")
-    assert "pending, not recorded" in console.until(lambda: console.text("tr[data-group]"))
-    console.press("Offer now")
-    console.until(lambda: console.text("tr[data-group] .state") == "posted")
-    assert len(console.connector.get("/postedtime").json()) == 1
-
-
 def test_updates_keep_what_a_person_opened_or_typed(console: Console) -> None:
     """An update of the page keeps an opened body open, and keeps typed text."""
     console.ask("/tag", {"name": "first"})
     console.open()
-    console.browser.execute_script("document.querySelector('details > summary').click()")  # between two redraws
+    console.run("document.querySelector('details > summary').click()")  # between two redraws
     console.fill("description", "half a sent")
     console.ask("/tag", {"name": "second"})
     console.until(lambda: "second" in console.text("section[aria-labelledby=tags]"))
@@ -203,8 +174,7 @@ def test_the_console_fits_its_screen(console: Console, width: int, scheme: str) 
     console.ask("/healthcheck/failure/notify", {"errorType": "UNKNOWN", "userErrorMessage": "F" * 200})
     with emulated(console.browser, width, scheme):
         console.open()
-        states = "return [...document.querySelectorAll('.state')].map(each => each.innerText)"
-        shown = console.browser.execute_script(states)  # type: ignore[no-untyped-call] # selenium has no types
+        shown = console.run("return [...document.querySelectorAll('.state')].map(each => each.innerText)")
         assert sorted(shown) == ["failed", "offered", "pending, not recorded", "success"]
         assert_fits(console.browser)
         console.fill("minutes", "soon")

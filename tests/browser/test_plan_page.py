@@ -17,7 +17,7 @@ from syncengine.render.style import Links, Look
 from syncengine.resource import Body, Source
 from tests.render.samples import HOSTILE, at, category, everything, field, hostile, plan_html, plan_of, tag
 
-from .conftest import LOOKS, PATIENCE_SECONDS, assert_fits, emulated
+from .conftest import LOOKS, Shown, assert_fits, emulated
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -51,24 +51,15 @@ def many(count: int) -> Plan:
 
 
 @dataclass
-class Page:
+class Page(Shown):
     """The page of a plan in the browser."""
 
-    browser: Chrome
     folder: Path
 
     def open(self, plan: Plan, project: str = "acme/tags") -> None:
         file = self.folder / "plan.html"
         file.write_text(plan_html(plan, replace_look(LOOK, project=project)), encoding="utf-8")
         self.browser.get(file.as_uri())
-
-    def run(self, script: str, *values: Any) -> Any:
-        return self.browser.execute_script(script, *values)  # type: ignore[no-untyped-call] # selenium has no types
-
-    def search(self, text: str) -> None:
-        box = self.browser.find_element("id", "search")
-        box.clear()
-        box.send_keys(text)
 
     def choose(self, name: str, value: str) -> None:
         from selenium.webdriver.support.select import Select
@@ -87,20 +78,13 @@ class Page:
         )
         return list(self.run(script, ROWS))
 
-    def until(self, look: Callable[[], bool]) -> None:
-        from selenium.webdriver.support.wait import WebDriverWait
-
-        WebDriverWait(self.browser, PATIENCE_SECONDS, poll_frequency=0.05).until(lambda _: look())
-
-    def text(self, selector: str) -> str:
-        return str(self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector))
-
 
 @pytest.fixture
 def page(chromium: Chrome, tmp_path: Path) -> Iterator[Page]:
-    chromium.get_log("browser")  # type: ignore[no-untyped-call] # selenium has no types
-    yield Page(chromium, tmp_path)
-    assert chromium.get_log("browser") == []  # type: ignore[no-untyped-call] # selenium has no types
+    page = Page(chromium, tmp_path)
+    page.complaints()
+    yield page
+    assert page.complaints() == []
     chromium.get("about:blank")
 
 
@@ -115,12 +99,12 @@ def test_the_odd_one_is_seen_and_the_mass_is_behind_its_row(page: Page) -> None:
 def test_search_finds_names_and_values_behind_folded_rows(page: Page) -> None:
     """A row must contain all words, in any case; a folded group opens and says how many of its rows match."""
     page.open(many(1_000))
-    page.search("MATTER 77 reviewed")
+    page.fill("search", "MATTER 77 reviewed")
     assert page.rows() == ["ACME-77", "ACME-177", "ACME-277", "ACME-377", "ACME-477"]
     assert (page.text("#shown"), page.text("li.group:not([hidden]) .name")) == ("5 of 1,019 shown", "5 of 499 ×")
-    page.search("confidential")
+    page.fill("search", "confidential")
     assert page.rows() == ["ODD"]
-    page.search("nowhere to be seen")
+    page.fill("search", "nowhere to be seen")
     assert (page.rows(), page.text("#shown")) == ([], "Nothing matches.")
     sections = page.browser.find_elements("css selector", "section.changes")
     assert not any(section.is_displayed() for section in sections)
@@ -136,7 +120,7 @@ def test_filters_by_action_kind_and_file_add_up(page: Page) -> None:
     assert page.rows() == ["OLD-1", "OLD-2", "ACME-0002"]
     page.choose("file", "manifests/old.yaml")
     assert page.rows() == ["OLD-1", "OLD-2"]
-    page.search("old-2")
+    page.fill("search", "old-2")
     assert page.rows() == ["OLD-2"]
     page.browser.find_element("id", "clear").click()
     assert page.text("#shown").endswith(" in all")
@@ -152,7 +136,7 @@ def test_changes_that_wait_are_behind_one_line_and_have_a_filter(page: Page) -> 
     page.choose("origin", "waiting")
     assert page.rows() == ["ACME-2", "ACME-3"]
     page.choose("origin", "")
-    page.search("ACME-3")
+    page.fill("search", "ACME-3")
     assert page.rows() == ["ACME-3"]
 
 
@@ -168,7 +152,7 @@ def test_a_narrow_page_is_not_wider_than_its_screen(page: Page) -> None:
 def test_hostile_text_runs_nothing_and_is_found(page: Page) -> None:
     """Markup in names runs neither on the page nor in a filter's choices, and search finds it."""
     page.open(hostile())
-    page.search('<script>alert("x")</script>')
+    page.fill("search", '<script>alert("x")</script>')
     assert len(page.rows()) >= 4
     assert HOSTILE.split("\x1b")[0] in page.rows()[0]
 
@@ -182,19 +166,15 @@ def test_a_page_runs_no_script_and_no_style_but_its_own(page: Page) -> None:
     )
     title, display = page.run("return [document.title, getComputedStyle(document.body).display]")
     assert (title == "owned", display) == (False, "block")
-    complaints = [entry["message"] for entry in page.browser.get_log("browser")]  # type: ignore[no-untyped-call] # selenium has no types
+    complaints = page.complaints()
     assert len(complaints) == 2
     assert all("Content Security Policy" in message for message in complaints)
 
 
 def test_without_scripts_everything_is_there_but_the_filters(page: Page) -> None:
-    page.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
+    with page.without_scripts():
         page.open(many(100))
-        root = page.browser.execute_cdp_cmd("DOM.getDocument", {})["root"]["nodeId"]
-        html = page.browser.execute_cdp_cmd("DOM.getOuterHTML", {"nodeId": root})["outerHTML"]
-    finally:
-        page.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        html = page.document()
     assert '<div id="filters" role="search" hidden' in html
     assert (SECRET in html, "Matter 17 of ACME (reviewed)" in html) == (True, True)
 
@@ -225,9 +205,8 @@ def test_approvals_are_copied_by_a_button(page: Page, setting: str) -> None:
     from selenium.webdriver.common.keys import Keys
 
     page.open(everything())
-    page.browser.execute_cdp_cmd(
-        "Browser.setPermission", {"permission": {"name": "clipboard-write"}, "setting": setting}
-    )
+    permission = {"permission": {"name": "clipboard-write"}, "setting": setting}
+    page.browser.execute_cdp_cmd("Browser.setPermission", permission)
     approvals = [unit.approve for unit in everything().gate.units]
     block, command = page.browser.find_elements("css selector", "div.copy button")
     for button, text in (
@@ -280,5 +259,5 @@ def test_the_page_fits_its_screen(page: Page, plan: str, width: int, scheme: str
     with emulated(page.browser, width, scheme):
         page.open(PLANS[plan]())
         assert_fits(page.browser)
-        page.search("a")
+        page.fill("search", "a")
         assert_fits(page.browser)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+
+from tests.support.warm import Started
 
 from .conftest import LOOKS, Console, assert_fits, emulated
 
@@ -26,26 +24,16 @@ postedTime:
 """
 
 
-@contextmanager
-def serving(console: Console, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `serve` in a process of its own, with a file as its sink."""
-    (folder / "syncengine.yaml").write_text(PROJECT.format(url=str(console.connector.base_url)), encoding="utf-8")
-    (folder / "manifests").mkdir()
-    command = [sys.executable, "-m", "syncengine", "-C", str(folder), "serve"]
-    environment = {**os.environ, "SYNCENGINE_API_KEY": "sandbox"}
-    with (folder / "serve.log").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
-
-
 def test_the_console_shows_what_serve_does(console: Console, tmp_path: Path) -> None:
-    """`serve` registers, delivers the group with a tag, refuses the one without, and stops on SIGTERM."""
+    """`serve` registers, delivers the group with a tag, refuses the one without, and stops on SIGTERM. Its own page can
+    be read on a screen and on a phone, in both colour schemes, under a policy that allows only its own style."""
+    url = str(console.connector.base_url)
+    (tmp_path / "syncengine.yaml").write_text(PROJECT.format(url=url), encoding="utf-8")
+    (tmp_path / "manifests").mkdir()
+    log = tmp_path / "serve.log"
     console.open()
-    with serving(console, tmp_path) as process:
+    served = Started(["serve"], folder=tmp_path, environ={**os.environ, "SYNCENGINE_API_KEY": "sandbox"}, log=log)
+    try:
         console.until(lambda: "A fetch client is registered" in console.text("#mechanism"))
         console.fill("tag", "ACME-0042")
         console.press("Post time")
@@ -53,18 +41,14 @@ def test_the_console_shows_what_serve_does(console: Console, tmp_path: Path) -> 
         console.press("Post time")
         console.until(lambda: "Assign a tag before posting." in console.text("tr[data-group]"))
         assert console.text("tr[data-group] .state") == "failed"
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
-    assert (tmp_path / "out" / "time.jsonl").read_text(encoding="utf-8").count("ACME-0042") == 1
-
-
-def test_the_page_of_a_serve_can_be_read(console: Console, tmp_path: Path) -> None:
-    """On a screen and on a phone, in both colour schemes, under a policy that allows only its own style."""
-    with serving(console, tmp_path):
-        log = tmp_path / "serve.log"
         address = console.until(lambda: re.search(r"/metrics at (http://[\d.:]+)", log.read_text(encoding="utf-8")))
         for width, scheme in LOOKS:
             with emulated(console.browser, width, scheme):
                 console.browser.get(address[1])
                 assert console.text("h1") in ("Ready", "Not ready")
                 assert_fits(console.browser)
+        served.send_signal(signal.SIGTERM)
+        assert served.wait(60) == 0
+    finally:
+        served.kill()
+    assert (tmp_path / "out" / "time.jsonl").read_text(encoding="utf-8").count("ACME-0042") == 1

@@ -27,7 +27,7 @@ from typing import Any
 from tests import postgresql
 from tests.cli.program import Project
 from tests.cli.service import Service, serving
-from tests.support.git import git
+from tests.support.git import commit_all, git
 
 ELSEWHERE = [sys.executable, "-m", "tests.operate.elsewhere"]
 LEASE_SECONDS, TIMEOUT_SECONDS = 6.0, 2.0
@@ -66,9 +66,7 @@ class Truth:
         manifests.mkdir(exist_ok=True)
         text = json.dumps({"tagCategories": categories, "tags": tags}, indent=1)
         (manifests / "all.json").write_text(text, encoding="utf-8")
-        git(self.folder, "add", "-A")
-        git(self.folder, "commit", "-qm", f"Commit {self.number}")
-        self.wanted[git(self.folder, "rev-parse", "HEAD")] = dict(self.tags)
+        self.wanted[commit_all(self.folder)] = dict(self.tags)
 
 
 def _declared(name: str, number: int) -> dict[str, Any]:
@@ -106,7 +104,6 @@ class Estate:
     truth: Truth
     folder: Path
     lease: float
-    landing: str = "0s"
     ran: list[Ran] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
@@ -120,42 +117,31 @@ class Estate:
         git(folder, "checkout", "-q", "origin/main")
         return folder
 
-    def start(self, host: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
-        environ = Project(self.folder / "home", self.service.url).surroundings(
-            {"SYNCENGINE_STATE": self.database.url()}
-        )
-        return subprocess.Popen(
-            [*ELSEWHERE, host, str(self.lease), *arguments],
-            cwd=folder,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
     def run(self, host: str, *arguments: str, kill_after: float | None = None) -> Ran:
         """Run a process on that host at the newest commit; `kill_after` is in seconds after its start."""
         folder = self.clone(host)
         commit = git(folder, "rev-parse", "HEAD")
-        begin = time.monotonic()
-        process = self.start(host, folder, *arguments)
-        lines: list[tuple[float, str]] = []
-        assert process.stdout is not None
-        assert process.stderr is not None
-        reading = threading.Thread(target=_read, args=(process.stderr, begin, lines))
-        reading.start()
-        killer = threading.Timer(kill_after, process.kill) if kill_after is not None else None
-        if killer:
-            killer.start()
-        out = process.stdout.read()
-        busy = _busy(process.pid)
-        code = process.wait()
-        reading.join()
-        process.stdout.close()
-        process.stderr.close()
-        if killer:
+        given = {"SYNCENGINE_STATE": self.database.url()}
+        begin, lines = time.monotonic(), list[tuple[float, str]]()
+        with subprocess.Popen(
+            [*ELSEWHERE, host, str(self.lease), *arguments],
+            cwd=folder,
+            env=Project(self.folder / "home", self.service.url).surroundings(given),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            killer = threading.Timer(kill_after or 3600, process.kill)
+            reading = threading.Thread(target=_read, args=(process.stderr, begin, lines))
+            for thread in (killer, reading):
+                thread.start()
+            assert process.stdout is not None
+            out = process.stdout.read()
+            busy = _busy(process.pid)
+            code = process.wait()
             killer.cancel()
+            reading.join()
         ran = Ran(host, arguments[0], commit, code, time.monotonic() - begin, out, lines, busy)
         self.check(ran)
         self.ran.append(ran)
@@ -236,12 +222,9 @@ def runner(made: Estate, host: str, begin: threading.Barrier) -> None:
     chance = random.Random(host)
     begin.wait()
     while not made.stop.is_set():
-        kills = chance.random() < 0.4
-        kill_after = chance.uniform(0.5, 25) if kills else None
-        if chance.random() < 0.2:
-            made.run(host, "plan", "--format", "json", kill_after=kill_after)
-        else:
-            made.run(host, "apply", "-y", "--format", "json", kill_after=kill_after)
+        kill_after = chance.uniform(0.5, 25) if chance.random() < 0.4 else None
+        words = ("plan",) if chance.random() < 0.2 else ("apply", "-y")
+        made.run(host, *words, "--format", "json", kill_after=kill_after)
 
 
 def turmoil(made: Estate, runners: int, minutes: float, restarts: int) -> None:
@@ -251,11 +234,11 @@ def turmoil(made: Estate, runners: int, minutes: float, restarts: int) -> None:
     threads = [threading.Thread(target=runner, args=(made, host, begin)) for host in hosts]
     for thread in threads:
         thread.start()
-    start = time.monotonic()
-    while (passed := time.monotonic() - start) < minutes * 60:
+    start, seconds = time.monotonic(), minutes * 60
+    while (passed := time.monotonic() - start) < seconds:
         time.sleep(random.uniform(0.5, 3))
         made.truth.merge()
-        if passed > (made.restarts + 1) * minutes * 60 / (restarts + 1):
+        if passed > (made.restarts + 1) * seconds / (restarts + 1):
             made.database.stop()
             time.sleep(1)
             made.database.start()
@@ -265,14 +248,16 @@ def turmoil(made: Estate, runners: int, minutes: float, restarts: int) -> None:
         thread.join()
 
 
-def converged(made: Estate) -> list[str]:
-    """What is wrong after one plain apply: the next plan must be empty, and the service must hold the manifests."""
+def wrong(made: Estate) -> list[str]:
+    """What went wrong, and what is wrong after one plain apply: the next plan must be empty, and the service must hold
+    the manifests."""
     done = made.run("runner-0", "apply", "-y", "--format", "json", "--lock-timeout", "120")
     after = made.run("runner-0", "plan", "--format", "json", "--detailed-exitcode")
     tags = {tag["name"]: int(tag["description"]) for tag in made.service.holds()["tags"]}
     found = [f"the last apply ended with {done.code}: {done.lines}"] if done.code else []
     found += [f"the last plan ended with {after.code}: {after.out[:2000]}"] if after.code else []
-    return found + ([] if tags == made.truth.tags else [f"the service holds {tags}, not {made.truth.tags}"])
+    found += [] if tags == made.truth.tags else [f"the service holds {tags}, not {made.truth.tags}"]
+    return [*found, *made.broken, *backwards(made.service.control.get("/requests").json()["requests"])]
 
 
 def figures(made: Estate) -> dict[str, Any]:
@@ -294,17 +279,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.operate.many_runners")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--runners", type=int, default=10)
-    parser.add_argument("--lease", type=float, default=LEASE_SECONDS, help="seconds; 0: as usual")
-    parser.add_argument("--restarts", type=int, default=2)
-    parser.add_argument("--json", type=Path, help="where the figures go, too")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, estate(Path(folder), given.lease) as made:
-        turmoil(made, given.runners, given.minutes, given.restarts)
-        broken = [*converged(made), *made.broken, *backwards(made.service.control.get("/requests").json()["requests"])]
-        text = json.dumps({**figures(made), "broken": broken}, indent=2)
-    if given.json:
-        given.json.write_text(text + "\n", encoding="utf-8")
-    print(text)
+    with tempfile.TemporaryDirectory() as folder, estate(Path(folder), LEASE_SECONDS) as made:
+        turmoil(made, given.runners, given.minutes, restarts=2)
+        broken = wrong(made)
+        print(json.dumps({**figures(made), "broken": broken}, indent=2))
     return bool(broken)
 
 

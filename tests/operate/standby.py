@@ -19,8 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-
 from tests import postgresql
 from tests.cli.program import Project
 from tests.cli.service import Service, serving
@@ -85,11 +83,7 @@ postedTime:
         assert response.status_code == 200, response.text
 
     def rows(self) -> Counter[str]:
-        engine = sa.create_engine(self.database.url())
-        with engine.connect() as connection:
-            found = Counter(connection.exec_driver_sql("SELECT id FROM time").scalars())
-        engine.dispose()
-        return found
+        return Counter(self.database.column("SELECT id FROM time"))
 
     def has_all(self) -> bool:
         groups = self.service.control.get("/state").json()["postedTime"]
@@ -102,10 +96,7 @@ postedTime:
 @contextmanager
 def pair(folder: Path, lease: float) -> Iterator[Pair]:
     with postgresql.running() as database, serving() as service, receiving() as receiver, line(database.port) as wire:
-        engine = sa.create_engine(database.url())
-        with engine.begin() as connection:
-            connection.exec_driver_sql("CREATE TABLE time (id TEXT NOT NULL)")
-        engine.dispose()
+        database.sql("CREATE TABLE time (id TEXT NOT NULL)")
         service.choose(holdSeconds=1, reofferSeconds=2, retrySeconds=1)
         made = Pair(folder, service, database, receiver, wire, lease)
         try:
@@ -123,30 +114,14 @@ def slow(got: Got) -> tuple[int, Any]:
     return 201, {}
 
 
-def kill(made: Pair) -> None:
-    made.served["first"].process.kill()
-
-
-def stop(made: Pair) -> None:
-    made.served["first"].process.send_signal(signal.SIGSTOP)
-
-
-def cut(made: Pair) -> None:
-    made.wire.cut()
-
-
-def wake(made: Pair) -> None:
-    made.served["first"].process.send_signal(signal.SIGCONT)
-
-
-def mend(made: Pair) -> None:
-    made.wire.mend()
+def signalled(number: signal.Signals) -> Callable[[Pair], None]:
+    return lambda made: made.served["first"].process.send_signal(number)
 
 
 LOSSES: Mapping[str, tuple[Callable[[Pair], None], Callable[[Pair], None] | None]] = {
-    "SIGKILL": (kill, None),
-    "SIGSTOP, SIGCONT": (stop, wake),
-    "cut off from the database": (cut, mend),
+    "SIGKILL": (signalled(signal.SIGKILL), None),
+    "SIGSTOP, SIGCONT": (signalled(signal.SIGSTOP), signalled(signal.SIGCONT)),
+    "cut off from the database": (lambda made: made.wire.cut(), lambda made: made.wire.mend()),
 }
 """How the first machine is lost, and how it comes back."""
 

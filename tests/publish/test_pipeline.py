@@ -16,10 +16,10 @@ import sqlalchemy as sa
 
 from syncengine.state.tables import METADATA
 from tests.cli.program import Project, tag
-from tests.cli.service import KEY, Service, serving
+from tests.cli.service import KEY, Json, Service, serving
 from tests.publish.forge import Event, GitHubRunner, GitLabRunner, JobEnd
 from tests.publish.hosts import TOKEN, Imitation, imitation
-from tests.support.git import git
+from tests.support.git import commit_all, git
 
 pytestmark = pytest.mark.slow
 
@@ -40,30 +40,22 @@ class Forge:
     state: str
     number: int = 20
 
-    def commit(self, message: str) -> str:
-        git(self.author.folder, "add", "-A")
-        git(self.author.folder, "commit", "-q", "-m", message)
-        return git(self.author.folder, "rev-parse", "HEAD")
+    def propose(self, name: str, *tags: Json, file: str = "new.yaml", fork: bool = False) -> Event:
+        """Commit this manifest on what is checked out, which is no branch, and push the commit."""
+        folder = self.author.folder
+        if tags:
+            self.author.wants(file, tags=list(tags))
+        assert self.author.run("fmt").code in (0, 8)  # a test may write what is invalid
+        return self.push(commit_all(folder, name), fork=fork)
 
-    def branch(self, name: str) -> None:
-        git(self.author.folder, "checkout", "-q", "-b", name, "main")
-
-    def propose(self, message: str, *, fork: bool = False) -> Event:
-        """Commit and push the branch, and the merge commit that the host would create."""
-        head = self.commit(message)
+    def push(self, head: str, *, fork: bool = False) -> Event:
+        """Push the commit `head` of a branch, and the merge commit that the host would create."""
         folder = self.author.folder
         git(folder, "checkout", "-q", "--detach", "main")
         git(folder, "merge", "-q", "--no-ff", "-m", "merge", head)
         merge = git(folder, "rev-parse", "HEAD")
-        git(
-            folder,
-            "push",
-            "-q",
-            "origin",
-            f"{merge}:refs/heads/merge-{self.number}",
-            f"{head}:refs/heads/{head[:9]}",
-            "-f",
-        )
+        targets = (f"{merge}:refs/heads/merge-{self.number}", f"{head}:refs/heads/{head[:9]}")
+        git(folder, "push", "-q", "-f", "origin", *targets)
         git(folder, "checkout", "-q", head)
         return Event("pull_request", merge, self.number, head, fork)
 
@@ -72,8 +64,9 @@ class Forge:
         folder = self.author.folder
         git(folder, "checkout", "-q", "main")
         git(folder, "merge", "-q", "--squash", event.head)
-        commit = self.commit(f"merged {event.number}")
+        commit = commit_all(folder, f"merged {event.number}")
         git(folder, "push", "-q", "origin", "main")
+        git(folder, "checkout", "-q", "--detach")
         self.host.pulls[commit] = [event.number]
         self.host.heads[event.number] = event.head
         self.number += 1
@@ -118,8 +111,9 @@ def forge(request: pytest.FixtureRequest, tmp_path: Path, roles: dict[str, str])
         (folder / ".gitignore").write_text(".syncengine/\nplan.json\nreport.json\nreviewed/\n")
         made = Forge(author, service, host, *_jobs(request.param, tmp_path, bare, host, roles), roles["writer"])
         git(folder, "checkout", "-q", "-b", "main")
-        made.commit("first")
+        commit_all(folder, "first")
         git(folder, "push", "-q", "origin", "main")
+        git(folder, "checkout", "-q", "--detach")
         first = author.run("apply", "-y", "--new-state", environ={"SYNCENGINE_STATE": roles["writer"], "CI": "true"})
         assert first.code == 0, first.err
         yield made
@@ -157,10 +151,7 @@ def checked(end: JobEnd, *, passed: bool = True) -> JobEnd:
 
 def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forge) -> None:
     """A pull request is planned, commented, merged and applied as reviewed; its revert is applied likewise."""
-    forge.branch("change")
-    forge.author.wants("new.yaml", tags=[{"name": "NEW-1", "description": "Opposition"}])
-    assert forge.author.run("fmt").code == 0
-    proposed = forge.propose("change")
+    proposed = forge.propose("change", tag("NEW-1", description="Opposition"))
     planned = checked(forge.plan(proposed))
     assert "### Plan: 1 to create; 9 unchanged; 1 request." in forge.comment()
     assert (planned.outputs["create"], planned.outputs["gate"]) == ("1", "false")
@@ -173,12 +164,9 @@ def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forg
     assert "reviewed/20.json" in applied.log
 
     forge.host.comments.clear()
-    forge.branch("revert")
     git(forge.author.folder, "revert", "--no-edit", "HEAD")
-    git(forge.author.folder, "reset", "-q", "--soft", "HEAD~1")
-    reverted = forge.propose("revert")
-    planned = checked(forge.plan(reverted))
-    assert planned.outputs["remove"] == "1"
+    reverted = forge.push(git(forge.author.folder, "rev-parse", "HEAD"))
+    assert checked(forge.plan(reverted)).outputs["remove"] == "1"
     checked(forge.apply(forge.merge(reverted)))
     assert "Applied 1 change" in forge.comment("applied")
     rows = forge.author.run("plan", "--format", "json", environ={"SYNCENGINE_STATE": forge.state})
@@ -187,42 +175,33 @@ def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forg
 
 def test_a_plan_that_may_not_be_applied_fails_its_job(forge: Forge) -> None:
     """A plan that needs an approval is published and kept, but its job fails until it is approved."""
-    forge.branch("removals")
-    forge.author.wants(tags=[tag("HELD-0")])
-    assert forge.author.run("fmt").code == 0
-    checked(forge.plan(forge.propose("remove")), passed=False)
+    checked(forge.plan(forge.propose("remove", tag("HELD-0"), file="all.yaml")), passed=False)
     approval = re.search(r"8@[0-9a-f]{20}", forge.comment())
     assert approval is not None
     assert forge.host.artifacts[forge.number]
 
     forge.author.settings(f"state: {{env: SYNCENGINE_STATE}}\napprovals: [{approval[0]}]")
-    assert forge.author.run("fmt").code == 0
     approved = forge.propose("approve")
     checked(forge.plan(approved))
     checked(forge.apply(forge.merge(approved)))
 
 
-def test_the_jobs_of_a_fork_have_no_secrets(forge: Forge) -> None:
-    """A fork's pull request is planned in Git only, without secrets or a comment; invalid manifests fail its job."""
-    forge.branch("fork")
-    forge.author.wants("new.yaml", tags=[{"name": "NEW-1"}])
-    assert forge.author.run("fmt").code == 0
-    planned = checked(forge.plan(forge.propose("from elsewhere", fork=True)))
+def test_jobs_without_secrets_plan_in_git_only(forge: Forge) -> None:
+    """Those of a fork, which write no comment and fail for invalid manifests, and on GitHub those of its bot. A merge
+    queue's group is planned against its base in the job's summary."""
+    planned = checked(forge.plan(forge.propose("from elsewhere", tag("NEW-1"), fork=True)))
     assert "NEW-1" in planned.log + planned.summary
     assert "HELD-1" not in planned.log + planned.summary
-    forge.author.wants("new.yaml", tags=[{"nme": "NEW-1"}])
-    checked(forge.plan(forge.propose("misspelt", fork=True)), passed=False)
+    checked(forge.plan(forge.propose("misspelt", {"nme": "NEW-1"}, fork=True)), passed=False)
     assert forge.host.comments == {}
-
-
-def test_a_pull_request_of_the_hosts_bot_is_planned_without_a_state(forge: Forge) -> None:
-    """Jobs of GitHub's bot have no secrets, so its pull request is compared in Git and no plan is stored."""
     if forge.host.kind == "gitlab":
-        pytest.skip("GitLab has no such bot")
-    forge.branch("bump")
-    forge.author.wants("new.yaml", tags=[{"name": "NEW-1"}])
-    assert forge.author.run("fmt").code == 0
-    planned = checked(forge.plan(replace(forge.propose("bump"), bot=True)))
+        return  # which has no such bot, and whose merge trains are merge requests
+    proposed = forge.propose("corrected", tag("NEW-1"))
+    base = git(forge.author.folder, "rev-parse", "main")
+    planned = checked(forge.plan(Event("merge_group", proposed.commit, base=base)))
+    assert "### Plan: 1 to create; 9 unchanged; 1 request." in planned.summary
+    assert forge.host.comments == {}
+    planned = checked(forge.plan(replace(proposed, bot=True)))
     assert "HELD-1" not in planned.log
     assert "NEW-1" in forge.comment()
     assert forge.host.artifacts == {}
@@ -234,46 +213,28 @@ def test_a_forged_plan_is_neither_published_nor_kept(forge: Forge) -> None:
     done = forge.author.run("plan", "--format", "json", environ={"SYNCENGINE_STATE": forge.state})
     assert done.document["changes"] == []
     for name, settings in {"plan.json": "policies: [plan.json]", "forged.json": ""}.items():
-        forge.branch(f"with-{name}")
+        git(folder, "checkout", "-q", "--detach", "main")
         forge.author.wants(tags=[])
         forge.author.settings(f"state: {{env: SYNCENGINE_STATE}}\n{settings}")
         (folder / name).write_text(done.out)
         if name != "plan.json":
             (folder / "plan.json").symlink_to(name)
         git(folder, "add", "-f", name, "plan.json")
-        checked(forge.plan(forge.propose(name)), passed=False)
+        checked(forge.plan(forge.push(commit_all(folder))), passed=False)
         assert not any("No changes" in body for body in forge.host.bodies())
         kept = json.loads(forge.host.artifacts.pop(forge.number, b"{}"))
         assert kept.get("changes") != []
 
 
-def test_a_merge_queue_is_planned_and_commented_nowhere(forge: Forge) -> None:
-    """A merge queue's group is planned against its base; the plan is in the job's summary, without a comment."""
-    if forge.host.kind == "gitlab":
-        pytest.skip("GitLab's merge trains are merge requests")
-    base = git(forge.author.folder, "rev-parse", "main")
-    forge.branch("queued")
-    forge.author.wants("new.yaml", tags=[{"name": "NEW-1"}])
-    assert forge.author.run("fmt").code == 0
-    proposed = forge.propose("queued")
-    planned = checked(forge.plan(Event("merge_group", proposed.commit, base=base)))
-    assert "### Plan: 1 to create; 9 unchanged; 1 request." in planned.summary
-    assert (forge.host.comments, forge.host.artifacts) == ({}, {})
-
-
-def test_everything_is_sent_again_on_a_schedule(forge: Forge) -> None:
-    """The scheduled job sends every resource again, which reverts manual edits on the service."""
-    before = forge.service.asked().count("upsertTags")
+def test_scheduled_jobs_send_everything_again_or_fail_on_drift(forge: Forge) -> None:
+    """The weekly job sends every resource again, which reverts manual edits on the service. The nightly job only reads
+    the service; it fails if there is drift, and does not name unknown tags."""
     commit = git(forge.author.folder, "rev-parse", "main")
+    before = forge.service.asked().count("upsertTags")
     checked(forge.reassert(Event("schedule", commit)))
     assert forge.service.asked().count("upsertTags") == before + 1
-
-
-def test_the_nightly_job_fails_on_drift(forge: Forge) -> None:
-    """The nightly job only reads the service; it fails if there is drift, and does not name unknown tags."""
-    commit = git(forge.author.folder, "rev-parse", "main")
     night = Event("schedule", commit, schedule="drift")
-    sent, before = forge.service.asked(), forge.service.holds()
+    sent, held = forge.service.asked(), forge.service.holds()
     quiet = checked(forge.drift(night))
     assert "### No drift" in quiet.summary + quiet.log
     forge.service.control.post("/posted-time", json={"tags": [{"name": "BY-HAND"}]})
@@ -281,4 +242,4 @@ def test_the_nightly_job_fails_on_drift(forge: Forge) -> None:
     assert "### Drift: 1 unknown" in found.summary + found.log
     assert "BY-HAND" not in found.summary + found.log
     assert set(forge.service.asked()[len(sent) :]) == {"teamInfo", "listPostedTime"}
-    assert forge.service.holds() == before
+    assert forge.service.holds() == held

@@ -205,22 +205,25 @@ BESIDE = {"beside": "../project-data", "a link to a folder of the repository": "
 
 
 @pytest.mark.parametrize("place", BESIDE.values(), ids=BESIDE)
-def test_a_data_folder_beside_the_project_is_that_of_the_base(forge: Forge, place: str) -> None:
-    """A data folder beside the project is read from the base, even via a link; one outside the repository is not."""
+def test_files_beside_the_project_are_those_of_the_base(forge: Forge, place: str) -> None:
+    """Manifests and data beside the project are read from the base, even via a link; what is outside the repository is
+    not."""
     clone = forge.clone("beside", below="project")
     (clone.folder / "link").symlink_to("project-data")
     (forge.folder / "outside").mkdir()
     (clone.project / place).resolve().mkdir(exist_ok=True, parents=True)
     clone.write(f"{place}/m.csv", "n,t\nAbel,x\n")
-    clone.commit(settings=f"{PROJECT}dataFolders: [{place}]\n", all=(FROM_CSV % "").replace("../data", f"../{place}"))
+    clone.write("../shared/all.yaml", tags(Dorn="one"))
+    settings = f"{PROJECT}manifests: [manifests, ../shared]\ndataFolders: [{place}]\n"
+    clone.commit(settings=settings, all=(FROM_CSV % "").replace("../data", f"../{place}"))
     clone.commit(more=tags(Fenn="one"))
     plan = clone.plan("--no-state", base="HEAD~1")
     assert (origins(plan), codes(plan)) == ({"tag/Fenn": "pull-request"}, [])
     clone.git("branch", "-q", "base", clone.git("commit-tree", "-p", "HEAD~1", "-m", "x", "HEAD~1^{tree}"))
+    clone.write("../shared/all.yaml", tags(Dorn="two"))
     clone.write(f"{place}/m.csv", "n,t\nAbel,x\nBrun,x\n")
-    expected = {"tag/Fenn": "pull-request", "tag/Brun": "pull-request"}
     plan = clone.plan("--no-state", base="base")
-    assert origins(plan) == ({"tag/Fenn": "pull-request"} if "outside" in place else expected)
+    assert set(origins(plan)) == {"tag/Fenn", "tag/Dorn", *(() if "outside" in place else ("tag/Brun",))}
     assert "base-invalid" not in codes(plan)
 
 

@@ -176,26 +176,6 @@ def test_moving_between_files_is_no_change(clone: Clone) -> None:
     assert clone.code() == 0
 
 
-def test_files_beside_a_project_in_a_subfolder_are_read_from_the_base(forge: Forge) -> None:
-    """Data and manifests outside the project's folder are also read from the base revision."""
-    clone = forge.clone("clone", below="teams/one")
-    settings = PROJECT + "manifests: [manifests, ../shared]\ndataFolders: [../../data]\n"
-    clone.write("../shared/all.yaml", tags(Abel="one"))
-    clone.write("../../data/m.csv", "n\nFenn matters\n")
-    clone.commit(settings=settings, tags=BLOCK.replace("../data", "../../../data"))
-    clone.push()
-    clone.write("../shared/all.yaml", tags(Abel="two"))
-    clone.write("../../data/m.csv", "n\nFenn matters\nGast matters\n")
-    clone.commit()
-    plan = clone.plan()
-    assert origins(plan) == {
-        "tag/Abel": "pull-request",
-        "tag/Fenn matters": "waiting",
-        "tag/Gast matters": "pull-request",
-    }
-    assert "base-invalid" not in codes(plan)
-
-
 @pytest.mark.parametrize("more", [(), ("--no-state",)])
 def test_the_first_pull_request_of_a_project_is_all_its_own(forge: Forge, more: tuple[str, ...]) -> None:
     """If the base has no project, all changes are the pull request's, with a `base-without-project` note."""

@@ -239,16 +239,17 @@ def drift_in(estate: World) -> dict[str, str]:
     return {match[1]: estate.figures()[name] for name, match in found.items() if match}
 
 
-def test_an_address_that_is_taken_ends_the_start(estate: World) -> None:
-    """The error names the address and its setting; nothing is registered or applied. `--listen` overrides it."""
-    with socket.create_server(("127.0.0.1", estate.port)):
+@pytest.mark.parametrize("setting", ["serve.listen", "postedTime.webhook.bind"])
+def test_an_address_that_is_taken_ends_the_start(estate: World, setting: str) -> None:
+    """The error names the address and its setting; nothing is registered or applied."""
+    taken = {"serve.listen": estate.port, "postedTime.webhook.bind": unused_port()}[setting]
+    estate.settings(posted=HOOK.format(port=taken) if taken != estate.port else "")
+    with socket.create_server(("127.0.0.1", taken)):
         served = estate.serve()
         assert served.ends() == 1
-        assert f"cannot listen on 127.0.0.1:{estate.port}" in served.messages("ended")[0]
-        assert "serve.listen" in served.messages("ended")[0]
-        assert estate.told("registerConnector") == 0
-        estate.port = unused_port()
-        estate.serve_ready("--listen", f"127.0.0.1:{estate.port}")
+        assert f"cannot listen on 127.0.0.1:{taken}" in served.messages("ended")[0]
+        assert setting in served.messages("ended")[0]
+    assert [estate.told(each) for each in ("registerConnector", "registerWebhook", "upsertTags")] == [0, 0, 0]
     assert estate.project.run("serve", "--listen", "nowhere").code == 64
 
 

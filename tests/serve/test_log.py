@@ -41,14 +41,11 @@ def test_a_line_is_a_json_object_with_time_level_event_and_facts() -> None:
 
 
 def test_no_line_holds_a_secret() -> None:
-    """Secrets are masked in messages and in facts."""
+    """Secrets are masked in messages and in facts; very short ones are not. When a secret's file is missing, the line
+    is written all the same."""
     lines = logged(lambda log: log.error("x", f"they said {KEY}!", words=f"{KEY}{KEY}"))
     assert KEY not in "".join(lines)
     assert json.loads(lines[0])["message"] == "they said ***!"
-
-
-def test_a_secret_that_cannot_be_read_does_not_stop_the_log() -> None:
-    """When a secret's file is missing, the line is written all the same; very short secrets are not masked."""
 
     def gone() -> list[str]:
         raise SyncengineError("the file is away")
@@ -60,12 +57,8 @@ def test_a_secret_that_cannot_be_read_does_not_stop_the_log() -> None:
 
 def test_each_problem_has_a_line_of_its_own_with_its_place() -> None:
     """Problems are logged as `validate` shows them."""
-    found = [
-        Diagnostic(
-            severity=Severity.ERROR, code=code, message=f"bad {code}", file="syncengine.yaml", line=line, column=3
-        )
-        for line, code in ((1, "one"), (2, "two"))
-    ]
+    place = {"severity": Severity.ERROR, "file": "syncengine.yaml", "column": 3}
+    found = [Diagnostic(code=code, message=f"bad {code}", line=n, **place) for n, code in ((1, "one"), (2, "two"))]
     lines = [json.loads(line) for line in logged(lambda log: log.refusal("ended", Problems(found)))]
     assert [line["message"] for line in lines] == ["syncengine.yaml:1:3: bad one", "syncengine.yaml:2:3: bad two"]
     assert [line["code"] for line in lines] == ["one", "two"]

@@ -43,16 +43,6 @@ def test_posted_time_comes_by_webhook_and_its_answer_is_the_acknowledgement(esta
     assert [estate.told(operation) for operation in nothing] == [0, 0, 0]
 
 
-def test_a_webhook_without_its_address_begins_nothing(estate: World) -> None:
-    """When the receiver cannot listen, nothing is registered and nothing is applied."""
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        hooked(estate, other.getsockname()[1])
-        served = estate.serve()
-        assert served.ends() == 1
-    assert "postedTime.webhook.bind" in served.messages("ended")[0]
-    assert [estate.told(each) for each in ("registerConnector", "registerWebhook", "upsertTags")] == [0, 0, 0]
-
-
 def test_a_caller_key_that_is_replaced_while_it_runs_loses_no_call(estate: World) -> None:
     """The old key is accepted until the service has the new one; a wrong key answers 401 throughout."""
     port = unused_port()

@@ -172,11 +172,13 @@ class World:
             return None
 
     def answer(self, path: str) -> dict[str, Any]:
-        """The JSON with which a probe answers 200."""
-        response = eventually(lambda: self.probe(path))
-        assert response.status_code == 200, response.text
-        answer: dict[str, Any] = response.json()
-        return answer
+        """The JSON of a probe, once it answers 200."""
+
+        def look() -> dict[str, Any] | None:
+            response = self.probe(path)
+            return response.json() if response is not None and response.status_code == 200 else None
+
+        return eventually(look)
 
     def ready(self) -> bool:
         response = self.probe("/readyz")
