@@ -1,4 +1,4 @@
-"""Symbolic links among the manifests: a link to a secret or hidden file is refused, and its content is never shown."""
+"""Links and keys among the manifests: what is secret or hidden is refused, and its content is never shown."""
 
 from __future__ import annotations
 
@@ -11,74 +11,36 @@ from tests.manifest.loading import write
 from .program import Project
 
 SECRET = "s3cr3t-V4lue: 0n3"  # a mapping, because errors name its unknown sections
-PLACES = {
-    "keys/key.txt": "secret-file",
-    ".env": "hidden-file",
-    ".vault/v.yaml": "hidden-file",
-    "open/.deep/v.yaml": "hidden-file",
+LINKS = {
+    "link.yaml": ("keys/key.yaml", "secret-file"),
+    "folder": ("keys", "secret-file"),  # the file of the key is recognised by its real path
+    "hidden.yaml": (".env", "hidden-file"),
+    "hidden.json": (".env", "hidden-file"),
+    "hidden.yaml.j2": (".env", "hidden-file"),
+    "vault.yaml": (".vault/v.yaml", "hidden-file"),
+    "deep.yaml": ("open/.deep/v.yaml", "hidden-file"),
+    "key.yaml": ("", "secret-file"),  # no link, but the key itself
 }
-COMMANDS = (("validate",), ("validate", "manifests"), ("plan",), ("fmt", "--diff"), ("fmt", "--diff", "manifests"))
+COMMANDS = ("validate", "validate manifests", "plan", "fmt --diff", "fmt --diff manifests")
 
 
-@pytest.fixture
-def guarded(project: Project) -> Project:
-    """A project with a manifest, hidden files and a file with the API key."""
-    text = (project.folder / "syncengine.yaml").read_text()
-    write(project.folder, dict.fromkeys(PLACES, f"{SECRET}\ntags:   []\n"))
-    write(
-        project.folder,
-        {
-            "manifests/m.yaml": "tags:\n  - name: A-1\n",
-            "syncengine.yaml": text.replace("{env: SYNCENGINE_API_KEY}", "{file: keys/key.txt}"),
-        },
-    )
-    return project
-
-
-def refusal(project: Project, *arguments: str, code: str) -> str:
-    """The output of a command that fails with `code` and shows no part of the secret."""
-    done = project.run(*arguments)
-    said = done.out + done.err
-    assert (done.code, f"[{code}]" in said) == (8, True), said
-    assert "s3cr3t" not in said
-    assert "0n3" not in said
-    return said
-
-
-LINKS = [
-    *((target, ("validate",), ".yaml") for target in PLACES),
-    *((target, command, ".yaml") for target in ("keys/key.txt", ".env") for command in COMMANDS[1:]),
-    *((".env", ("validate",), suffix) for suffix in (".json", ".yaml.j2")),
-]
-
-
-@pytest.mark.parametrize(("target", "command", "suffix"), LINKS)
-def test_a_link_to_what_is_hidden_or_secret_is_refused(
-    guarded: Project, target: str, command: tuple[str, ...], suffix: str
-) -> None:
-    """Each command that reads manifests refuses the link, whatever suffix it has."""
-    (guarded.folder / f"manifests/link{suffix}").symlink_to(guarded.folder / target)
-    said = refusal(guarded, *command, code=PLACES[target])
-    assert f"manifests/link{suffix}" in said
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_link_to_a_folder_of_keys_is_refused(guarded: Project, command: tuple[str, ...]) -> None:
-    """The file of the API key is recognised by its real path."""
-    (guarded.folder / "keys/key.txt").rename(guarded.folder / "keys/key.yaml")
-    file = guarded.folder / "syncengine.yaml"
-    file.write_text(file.read_text().replace("key.txt", "key.yaml"))
-    (guarded.folder / "manifests/link").symlink_to(guarded.folder / "keys")
-    refusal(guarded, *command, code="secret-file")
-
-
-@pytest.mark.parametrize("command", [*COMMANDS, ("fmt", "--diff", "manifests/key.yaml")], ids=" ".join)
-def test_a_key_among_the_manifests_is_no_manifest(guarded: Project, command: tuple[str, ...]) -> None:
-    """A key file in the folder of manifests is refused, even if it is named on the command line."""
-    (guarded.folder / "keys/key.txt").rename(guarded.folder / "manifests/key.yaml")
-    file = guarded.folder / "syncengine.yaml"
-    file.write_text(file.read_text().replace("keys/key.txt", "manifests/key.yaml"))
-    refusal(guarded, *command, code="secret-file")
+@pytest.mark.parametrize("name", LINKS)
+def test_what_is_hidden_or_secret_is_no_manifest(project: Project, name: str) -> None:
+    """Each command that reads manifests refuses it, also if it is named, and shows no part of it."""
+    target, code = LINKS[name]
+    key = "keys/key.yaml" if target else f"manifests/{name}"
+    files = (key, ".env", ".vault/v.yaml", "open/.deep/v.yaml")
+    settings = (project.folder / "syncengine.yaml").read_text().replace("{env: SYNCENGINE_API_KEY}", f"{{file: {key}}}")
+    write(project.folder, dict.fromkeys(files, f"{SECRET}\ntags:   []\n"))
+    write(project.folder, {"manifests/m.yaml": "tags:\n  - name: A-1\n", "syncengine.yaml": settings})
+    if target:
+        (project.folder / "manifests" / name).symlink_to(project.folder / target)
+    is_formatted = not name.endswith((".json", ".j2"))
+    for command in (*COMMANDS[: 5 if is_formatted else 3], *([] if target else [f"fmt --diff manifests/{name}"])):
+        done = project.run(*command.split())
+        said = done.out + done.err
+        assert (done.code, f"[{code}]" in said) == (8, True), said
+        assert (f"manifests/{name}" in said, "s3cr3t" in said, "0n3" in said) == (True, False, False), said
 
 
 def test_a_volume_of_kubernetes_is_read(project: Project) -> None:

@@ -1,4 +1,7 @@
-"""The password of a source, sink, proxy or service is never printed or written, in whatever form it is given."""
+"""The API key, and the password of a state, source, sink, proxy or service, is never printed or written.
+
+Each process that a test runs is also checked for the key when it ends.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from tests.posted_time.receiver import Receiver, receiving
 from tests.support.ports import unused_port
 
 from .program import Project, tag
-from .service import Service
+from .service import AT_ONCE, KEY, Service
 
 pytestmark = pytest.mark.slow
 
@@ -74,6 +77,16 @@ WAYS = {
     ),
     "a proxy with a port that is none": Way(environ={"ALL_PROXY": f"http://app:{CODED}@127.0.0.1:port"}),
     "a proxy of an unknown kind": Way(environ={"ALL_PROXY": f"htp://app:{CODED}@DEAD"}),
+    **{
+        f"a state's password with {mark}": Way(
+            environ={"SYNCENGINE_STATE": f"postgresql://app:{PART}{mark}{PART}@DEAD/x"}
+        )
+        for mark in "@/#:%!"
+    },
+    **{
+        f"a state's {name}": Way(environ={"SYNCENGINE_STATE": f"postgresql://app@DEAD/x?{name}={PART}@{PART}"})
+        for name in ("password", "Password")
+    },
     "the service itself": Way(environ={"SYNCENGINE_BASE_URL": f"http://app:{CODED}@DEAD/connect/api"}),
     "a ledger": sink(SQL_SINK, f"postgresql+psycopg://app:{CODED}@DEAD/x"),
     "a ledger's port that is none": sink(SQL_SINK, f"postgresql+psycopg://app:{CODED}@127.0.0.1:port/x"),
@@ -127,3 +140,22 @@ def test_a_password_is_never_shown(project: Project, service: Service, far: Rece
     )
     kept = {path for path in project.folder.rglob("*") if path.is_file() and PART.encode() in path.read_bytes()}
     assert kept <= given
+
+
+@pytest.mark.parametrize("status", [400, 401, 503])
+def test_a_key_repeated_by_the_service_is_masked(project: Project, service: Service, status: int) -> None:
+    """It is masked in messages, reports, history and state, even with `-v` (docs/planning.md 4.11)."""
+    service.fault("upsertTags", status=status, headers=AT_ONCE, times=None, body={"message": f"bad key {KEY}"})
+    project.wants(tags=[tag("NEW-1")])
+    assert project.run("plan", "-v", "--out", "saved.plan", "--report", "html=plan.html").code == 0
+    reports = ("--report", "json=report.json", "--report", "markdown=REPORT.md")
+    done = project.run("-v", "--log-format", "json", "apply", "saved.plan", *reports)
+    assert done.code == (7 if status == 401 else 3)
+    assert "bad key ***" in done.out + done.err
+    assert [name for name, content in project.files().items() if KEY.encode() in content] == []
+
+
+def test_an_unescaped_at_sign_in_a_password_is_reported_with_the_cure(project: Project) -> None:
+    """The message shows neither the password nor the host, which may be a part of it."""
+    done = project.run("plan", environ={"SYNCENGINE_STATE": "postgresql://app:Winter@2026!@db.example.com/x"})
+    assert (done.code, "postgresql://app:***@…" in done.err, "%40" in done.err) == (1, True, True), done.err
