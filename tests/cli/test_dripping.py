@@ -12,7 +12,7 @@ from tests.dripping import BODY, Dripping
 from tests.dripping import dripping as running
 from tests.support.warm import Started
 
-from .program import Project, ended, read_until, tag
+from .program import Ended, Project, ended, read_until, tag
 from .service import Service
 
 pytestmark = pytest.mark.slow
@@ -37,35 +37,35 @@ def started(dripping: Dripping, folder: Path, timeout: str) -> tuple[Project, St
     return project, process
 
 
+def assert_in_doubt(project: Project, done: Ended, code: int) -> None:
+    """The row is marked doubtful, the report is written and the lock is released."""
+    assert (done.code, done.outcomes()) == (code, {"tag/T-1": "unknown"}), done.err
+    assert not project.is_locked()
+    assert project.rows()["tag/T-1"]["doubtful"]
+
+
 def test_an_interrupt_is_obeyed_within_the_deadline_of_the_call(dripping: Dripping, tmp_path: Path) -> None:
     """Ctrl-C waits for the current answer, at most for the configured time-out."""
     project, process = started(dripping, tmp_path, "2s")
     process.send_signal(signal.SIGINT)
     done = ended(process)
-    assert (done.code, done.outcomes()) == (130, {"tag/T-1": "unknown"}), done.err
+    assert_in_doubt(project, done, 130)
     assert "stopping" in done.err
-    assert not project.is_locked()
-    assert project.rows()["tag/T-1"]["doubtful"]
 
 
 def test_a_second_interrupt_ends_at_once(dripping: Dripping, tmp_path: Path) -> None:
-    """Whatever the time-out, the row is marked doubtful, the report is written and the lock is released."""
+    """Whatever the time-out."""
     project, process = started(dripping, tmp_path, "60m")
     process.send_signal(signal.SIGINT)
     read_until(process, "interrupt again to stop at once")
     process.send_signal(signal.SIGINT)
-    done = ended(process)
-    assert (done.code, done.outcomes()) == (130, {"tag/T-1": "unknown"}), done.err
-    assert not project.is_locked()
-    assert project.rows()["tag/T-1"]["doubtful"]
+    assert_in_doubt(project, ended(process), 130)
 
 
 def test_an_apply_that_nobody_interrupts_ends_too(dripping: Dripping, tmp_path: Path) -> None:
     """The call ends at its time-out; its outcome is unknown and the exit code is 3."""
     project, process = started(dripping, tmp_path, "0.1s")
-    done = ended(process)
-    assert (done.code, done.outcomes()) == (3, {"tag/T-1": "unknown"}), done.err
-    assert project.rows()["tag/T-1"]["doubtful"]
+    assert_in_doubt(project, ended(process), 3)
 
 
 def test_a_second_interrupt_ends_a_pull_at_once(project: Project, service: Service) -> None:

@@ -1,4 +1,4 @@
-"""Faults on the way to the service: what is retried, what never reached it, and what the message says."""
+"""Answers that come from elsewhere than the service, and what the message says. tests/applying has faults of it."""
 
 from __future__ import annotations
 
@@ -6,59 +6,16 @@ from typing import Any
 
 import pytest
 
-from .conftest import Estate
-from .estate import WRITES
 from .program import Project, tag
-from .service import AT_ONCE, Service
+from .service import Service
 
 pytestmark = pytest.mark.slow
 
-HTML = "<html><body>Bad gateway, says nobody in particular</body></html>"
-
-
-def test_an_undisturbed_apply_uses_every_operation(estate: Estate) -> None:
-    """The estate uses every operation, so each fault below takes effect."""
-    assert estate.project.apply().code == 0
-    assert set(WRITES) <= set(estate.service.asked())
-    estate.assert_ended_undisturbed()
-    assert estate.project.run("plan", "--detailed-exitcode").code == 0
-
-
-TRANSIENT: dict[str, dict[str, Any]] = {
-    "unavailable": {"status": 503, "headers": AT_ONCE},
-    "cut before it is read": {"drop": "before"},
-    "cut after it was executed": {"drop": "after"},
-}
-
-
-@pytest.mark.parametrize("fault", TRANSIENT.values(), ids=TRANSIENT)
-def test_one_transient_fault_of_each_operation_needs_no_second_run(estate: Estate, fault: dict[str, Any]) -> None:
-    """Each call is repeated within the run (docs/planning.md 4.5). tests/applying/test_trouble.py has other faults."""
-    for operation in WRITES:
-        estate.service.fault(operation, **fault)
-    done = estate.project.apply()
-    assert (done.code, done.document["summary"]["retries"]) == (0, len(WRITES)), done.err
-    assert estate.service.holds() == estate.settled.held
-    estate.assert_converges()
-
-
-def test_a_lasting_fault_ends_in_3_and_the_next_run_converges(estate: Estate) -> None:
-    """The state is saved, and the next run without the fault applies the rest (docs/commands.md)."""
-    estate.service.fault("upsertTags", status=503, headers=AT_ONCE, times=None)
-    done = estate.project.apply()
-    assert (done.code, done.document["status"]) == (3, "incomplete")
-    assert any(outcome != "applied" for outcome in done.outcomes().values())
-    estate.assert_converges()
-
-
+TO_LOGIN = {"Location": "https://u:s3cret@new.example.com/login?key=s3cret"}
+MOVED = "the service has moved to https://new.example.com/login ({}): check `service.baseUrl`"
 ELSEWHERE: dict[str, tuple[dict[str, Any], str]] = {
-    **{
-        f"{status}": (
-            {"status": status, "headers": {"Location": "https://u:s3cret@new.example.com/login?key=s3cret"}},
-            f"the service has moved to https://new.example.com/login ({status}): check `service.baseUrl`",
-        )
-        for status in (301, 308)
-    },
+    "301": ({"status": 301, "headers": TO_LOGIN}, MOVED.format(301)),
+    "308": ({"status": 308, "headers": TO_LOGIN}, MOVED.format(308)),
     "nowhere": ({"status": 302}, "is redirected (302): check `service.baseUrl`"),
     "407": ({"status": 407}, "a proxy on the way asks for a login (407)"),
     "511": ({"status": 511}, "the network asks for a login (511)"),
@@ -82,32 +39,26 @@ def test_what_never_reached_the_service_is_no_refusal(project: Project, service:
     assert project.apply().code == 0
 
 
-@pytest.mark.parametrize("operation", ["teamInfo", "uploadActivityTypes"])
-def test_a_permanent_redirect_is_reported_for_any_operation(estate: Estate, operation: str) -> None:
-    """Changes applied before the redirect stay recorded, and the next run applies the rest."""
-    estate.service.fault(operation, status=308, headers={"Location": "https://new.example.com/connect/api"})
-    done = estate.project.apply()
-    assert done.code in (3, 9)
-    assert "the service has moved to https://new.example.com/connect/api (308)" in done.out + done.err
+def test_what_was_applied_before_a_redirect_stays_recorded(project: Project, service: Service) -> None:
+    """The redirect is reported, and the next run applies the rest, as after an answer 303, which decides nothing."""
+    project.wants(tagCategories=[{"externalId": "acme"}], tags=[tag("A-1", category="acme")])
+    service.fault("upsertTags", **ELSEWHERE["308"][0])
+    done = project.apply()
+    assert (done.code, ELSEWHERE["308"][1] in done.out + done.err) == (3, True), done.out
     assert "rejected" not in done.out + done.err
-    estate.assert_converges()
-
-
-def test_an_answer_that_decides_nothing_leaves_the_outcome_unknown(project: Project, service: Service) -> None:
-    """The service may have executed a call that it answers with 303."""
-    project.wants(tags=[tag("A-1")])
     service.fault("upsertTags", status=303)
     done = project.apply()
-    assert (done.code, done.outcomes()["tag/A-1"]) == (3, "unknown")
+    assert (done.code, done.outcomes()) == (3, {"tag/A-1": "unknown"})
     assert project.apply().code == 0
+    assert project.plan().changes == ()
 
 
 def test_a_login_page_is_reported_as_such(project: Project, service: Service) -> None:
     """An HTML answer with status 200 is no success, and its text is not shown."""
     project.wants(tags=[tag("A-1")])
-    page = {"status": 200, "body": HTML, "headers": {"Content-Type": "text/html; charset=utf-8"}}
+    body = "<html><body>Bad gateway, says nobody in particular</body></html>"
     for operation in ("upsertTags", "teamInfo"):
-        service.fault(operation, **page)
+        service.fault(operation, status=200, body=body, headers={"Content-Type": "text/html; charset=utf-8"})
         done = project.apply()
         assert done.code in (3, 9)
         assert "a login page, a proxy or a portal answered instead of the service" in done.out + done.err
