@@ -16,7 +16,6 @@ FOLDER = Path(__file__).parent / "policies"
 
 
 def test_their_tests_pass() -> None:
-    """`syncengine test` passes in this repository's own project."""
     done = warm.run(["test", str(FOLDER)], folder=ROOT, environ={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"})
     assert (done.code, done.out) == (0, "7 tests passed.\n"), done.out
 

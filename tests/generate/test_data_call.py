@@ -80,7 +80,6 @@ def test_what_a_call_is_given_is_asked_as_it_is() -> None:
 
 
 def test_a_call_reads_what_a_block_reads(tmp_path: Path) -> None:
-    """An optional setting may be none."""
     template = loop("'../r.csv', delimiter=none, distinct='v', allowEmpty=true")
     files = {"r.csv": "n,v\nA,1\nB,1\n", "manifests/m.yaml.j2": template}
     assert [str(key) for key in loaded(tmp_path, files).resources] == ["tag/A"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.render.schemas import schemas
 from tests.cli.program import Project
 from tests.cli.service import Service
@@ -128,7 +129,6 @@ def test_rows_that_make_one_tag_are_named(tmp_path: Path, second: str, words: st
 
 @pytest.mark.parametrize("file", ["m.yaml", "m.yaml.j2"])
 def test_blanks_around_what_a_template_makes_can_be_trimmed(tmp_path: Path, file: str) -> None:
-    """The message suggests the filter `trim` when a template made the name."""
     text = loop() if file.endswith("j2") else tags_of("csv: ../r.csv")
     (found,) = problems(tmp_path, {"r.csv": "n\n A\n", f"manifests/{file}": text})
     assert (found.code, "`| trim`" in found.message) == ("surrounding-blanks", True)
@@ -156,7 +156,6 @@ def test_a_template_without_quotes(tmp_path: Path, field: str, head: str) -> Non
 
 
 def test_a_misspelt_source_is_reported_once(tmp_path: Path) -> None:
-    """The missing source is not a second error."""
     (found,) = problems(tmp_path, {"r.csv": ROWS, "manifests/m.yaml": f"{HEAD.replace('csv:', 'cvs:')}    tags: []\n"})
     assert (found.code, found.line) == ("unknown-field", 2)
     assert "did you mean `csv`?" in found.message
@@ -189,7 +188,6 @@ def test_a_row_has_a_name_that_templates_can_use(tmp_path: Path, written: str, w
     ],
 )
 def test_a_setting_that_a_source_would_ignore_is_refused(tmp_path: Path, source: str, words: str) -> None:
-    """A setting that has no effect for the source is an error at its key."""
     (found,) = errors(tmp_path, {"r.json": "[]", "manifests/m.yaml": tags_of(source)})
     assert (found.code, found.line, found.message) == ("bad-value", 2, words)
 
@@ -378,7 +376,6 @@ def test_invalid_json_is_an_error(tmp_path: Path, content: str, words: str) -> N
 
 
 def test_a_list_that_is_not_there(tmp_path: Path) -> None:
-    """The message distinguishes a missing list from one that is null."""
     for content, words in (('{"a": {}}', "there is nothing"), ('{"a": {"b": null}}', "not null")):
         (found,) = problems(tmp_path, {"r.json": content, "manifests/m.yaml": tags_of("json: ../r.json, items: a.b")})
         assert (found.code, words in found.message) == ("bad-source", True)
@@ -388,7 +385,6 @@ def test_a_list_that_is_not_there(tmp_path: Path) -> None:
     ("form", "content", "delimiter"), [("", "n\tv\nA\ta\n", "tab"), (", delimiter: ;", "n,v\nA,a\n", '","')]
 )
 def test_a_header_of_one_column_suggests_the_delimiter(tmp_path: Path, form: str, content: str, delimiter: str) -> None:
-    """The message suggests the delimiter as a manifest spells it."""
     (found,) = problems(tmp_path, {"r.csv": content, "manifests/m.yaml": tags_of(f"csv: ../r.csv{form}")})
     assert (found.code, found.line, found.column) == ("bad-template", 3, 19)
     assert f"is the `delimiter` {delimiter}?" in found.message
@@ -421,7 +417,6 @@ def test_a_value_that_is_no_text(tmp_path: Path, value: str, words: str, field: 
 
 @pytest.mark.parametrize("value", ["{{ {}.items }}", "{{ range }}", "{{ self }}", "{{ ['a'] | map('upper') }}"])
 def test_a_text_template_writes_text_only(tmp_path: Path, value: str) -> None:
-    """A function or an iterator in the output is an error."""
     (found,) = problems(tmp_path, {"manifests/m.yaml.j2": f"tags:\n  - name: T{value}\n"})
     assert (found.code, found.line) in (("bad-template", 2), ("unknown-name", 2))
 
@@ -574,7 +569,6 @@ def test_resources_of_a_text_template_know_their_line_and_row(tmp_path: Path, te
 
 
 def test_errors_of_one_rendered_line_have_their_own_rows(tmp_path: Path) -> None:
-    """Several resources and removals on one rendered line each keep their row and their template."""
     files = {
         "r.csv": "n,c\nx,one\ny,two\n",
         "manifests/m.yaml.j2": (
@@ -626,7 +620,6 @@ def test_an_imported_macro_has_lines_of_its_own_file(tmp_path: Path, template: s
     ],
 )
 def test_no_template_reaches_the_internal_marks(tmp_path: Path, value: str) -> None:
-    """A template can neither read nor write the internal marks of lines."""
     template = f"{{% macro m() %}}text{{% endmacro %}}{{% set b %}}text{{% endset %}}\ntags:\n  - name: {value}\n"
     (found,) = problems(tmp_path, {"manifests/m.yaml.j2": template})
     assert (found.code, found.line) == ("bad-template", 3)
@@ -647,7 +640,6 @@ USES = [
 
 @pytest.mark.parametrize("use", USES)
 def test_captured_text_is_as_long_and_as_equal_as_it_looks(tmp_path: Path, use: str) -> None:
-    """Text from macros, set blocks and call blocks behaves like plain text, despite internal marks."""
     template = (
         "{% macro m() %}some text{% endmacro %}{% macro f(x) %}{{ x }}{% endmacro %}{% set a %}some text{% endset %}"
         "{% macro g() %}{{ caller() }}{% endmacro %}{% set c %}{% call g() %}{{ a }}{% endcall %}{% endset %}"
@@ -659,7 +651,6 @@ def test_captured_text_is_as_long_and_as_equal_as_it_looks(tmp_path: Path, use: 
 
 
 def test_an_error_of_the_service_names_the_row(project: Project, service: Service) -> None:
-    """When the service rejects a generated tag, every report format names its row."""
     (project.folder / "r.csv").write_text("n,v\nA,1\nB,2\nC,3\n")
     project.wants()
     (project.folder / "manifests" / "m.yaml").write_text(HEAD + "    tags: [{name: '{{ row.n }}'}]\n")
@@ -711,7 +702,6 @@ def test_an_error_of_all_rows_is_reported_once(tmp_path: Path) -> None:
 
 
 def test_a_visibility_that_a_template_leaves_out_is_one_finding(tmp_path: Path) -> None:
-    """`public-by-silence` is reported once for all tags of the template."""
     rows = "n,v\n" + "".join(f"ROW-{n:03},{'PRIVATE' if n % 2 else ''}\n" for n in range(300))
     block = "    tags: [{name: '{{ row.n }}', visibility: '{{ row.v }}'}]\n"
     (found,) = loaded(tmp_path, {"r.csv": rows, "manifests/m.yaml": HEAD + block}).diagnostics
@@ -720,7 +710,6 @@ def test_a_visibility_that_a_template_leaves_out_is_one_finding(tmp_path: Path) 
 
 
 def test_an_error_that_a_text_template_repeats_is_reported_once(tmp_path: Path) -> None:
-    """An error on the same line of a loop is reported once, and an error of one row beside it."""
     rows = "n,v\n" + "".join(f"ROW-{n},{'x' if n == 290 else 'PUBLIC'}\n" for n in range(300))
     tag = "  - name: {{ row.n }}\n    ulr: x\n    visibility: {{ row.v }}\n"
     template = "tags:\n{% for row in data('../r.csv') %}\n" + tag + "{% endfor %}\n"
@@ -739,3 +728,24 @@ def test_half_a_surrogate_pair_in_data_is_told_with_its_row(tmp_path: Path) -> N
             (found,) = errors(tmp_path, {"r.json": data, "manifests/m.yaml": block})
             assert (found.code, found.line, found.data) == ("control-character", 4, ("r.json", 3))
             assert "contains the control character U+D800" in found.message
+
+
+TWICE_ON_LINES = (
+    "{# A comment that #}\n{# writes no line. #}\n{% for n in range(3) -%}\n{% endfor -%}\ntags:\n  - name: Alpha\n"
+)
+
+
+def test_a_message_about_two_lines_names_both_of_the_template(tmp_path: Path) -> None:
+    """Nobody sees the lines of the rendered result."""
+    template = f"{TWICE_ON_LINES}    description: one\n    description: two\n"
+    (found,) = problems(tmp_path, {"manifests/m.yaml.j2": template})
+    assert (found.code, found.line, found.message) == ("duplicate-key", 8, 'the key "description" is already on line 7')
+
+
+def test_a_file_name_that_looks_like_a_place_is_no_place(tmp_path: Path) -> None:
+    """Places are passed as data beside messages, and never parsed from a message."""
+    text = '{# A comment of\ntwo lines. #}\ngenerate:\n  - forEach: {csv: "../line 3", distinct: number}\n    tags: [{name: x}]\n'
+    (found,) = problems(tmp_path, {"manifests/m.yaml.j2": text, "line 3": "title,note\nAlpha,a\n"})
+    assert (found.line, found.message) == (4, "line 3:2: `distinct`: there is no `number` in line 3")
+    again = SourceTrouble(*SourceTrouble("it is gone", "a.csv", 3, 4).args)
+    assert (str(again), again.message) == ("a.csv:3:4: it is gone", "it is gone")

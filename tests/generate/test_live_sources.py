@@ -98,7 +98,6 @@ ENDLESS = (f"{RECURSIVE} SELECT count(*) AS n FROM c", f"{RECURSIVE} SELECT x FR
 
 @pytest.mark.parametrize("query", ENDLESS)
 def test_a_query_ends(database: Path, query: str) -> None:
-    """A query over its time limit is stopped, whether it yields rows or not."""
     with pytest.raises(SourceTrouble, match=r"stopped after 0\.3 s"):
         list(sql_rows("pms", str(database / "pms.db"), query, {}, 0.3))
 
@@ -109,7 +108,6 @@ def _reads(process: int, file: Path) -> bool:
 
 
 def test_a_query_can_be_interrupted(project: Project) -> None:
-    """A signal ends the program while SQLite is running a query."""
     write(project.folder, {"manifests/m.yaml": block(f"sql: {{file: ../r.db, query: '{ENDLESS[0]}'}}")})
     sqlite3.connect(project.folder / "r.db").execute("CREATE TABLE t (n)").connection.close()
     process = project.start("validate")
@@ -150,7 +148,6 @@ def test_a_query_can_be_interrupted_while_it_is_checked(
     ],
 )
 def test_rows_do_not_fill_the_memory(database: Path, query: str, words: str) -> None:
-    """Neither one huge value nor many rows exceed the limit of memory."""
     with pytest.raises(SourceTrouble, match=words):
         for _ in sql_rows("pms", str(database / "pms.db"), query, {}, most=50_000_000):
             pass
@@ -198,7 +195,6 @@ def test_a_query_writes_no_file(query: str) -> None:
 
 
 def test_a_source_must_be_named_in_the_project_file(database: Path) -> None:
-    """The error suggests the nearest name."""
     assert "did you mean `pms`?" in refused(database, SQL, "sql: {source: pns, query: SELECT 1}").message
 
 
@@ -321,7 +317,6 @@ def test_a_file_is_named_by_a_variable(project: Project) -> None:
 
 
 def test_a_text_template_reads_live_sources(tmp_path: Path, database: Path, crm: str) -> None:
-    """`data(source=…)` reads databases and services, and each resource has its row."""
     write(tmp_path, {"syncengine.yaml": f"version: 1\n{crm[:-1]}, pms: {{sql: {{env: PMS}}}}}}\n"})
     sql = loop("source='pms', query='SELECT n FROM m WHERE closed = :c ORDER BY n', params={'c': 0}")
     http = loop("source='crm', path='/list', items='data.items', page='page'")
@@ -366,7 +361,6 @@ def test_an_answer_that_drips_is_not_waited_for(before: bytes) -> None:
 
 
 def test_an_answer_that_unpacks_to_too_much_is_an_error() -> None:
-    """A small compressed answer is unpacked only up to the limit of its size."""
     packed = gzip.compress(bytes(128 * 1024 * 1024), 1)
     head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
     whole = {b"/": head % len(packed) + packed}

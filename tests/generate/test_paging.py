@@ -300,8 +300,6 @@ def test_a_list_that_changes_while_it_is_read_is_read_again(tmp_path: Path, chan
 
 
 def test_a_list_that_keeps_changing_is_an_error(tmp_path: Path) -> None:
-    """The list is read again three times, and then refused."""
-
     def answer(path: str, query: dict[str, str], turn: int) -> Reply:
         return {"rows": ROWS[:3] if query["p"] == "1" else ROWS[2:5]}, {}
 
@@ -369,14 +367,12 @@ def test_the_port_of_a_scheme_may_be_left_out() -> None:
     ],
 )
 def test_incomplete_paging_is_an_error(tmp_path: Path, paging: str, code: str, words: str) -> None:
-    """The error names what is missing, or what goes together."""
     with pytest.raises(Problems) as refused:
         names(tmp_path, "http://127.0.0.1:1", f"paging: {paging}")
     assert any(words in found.message for found in refused.value.found), refused.value.found
 
 
 def test_a_busy_service_is_waited_for(tmp_path: Path) -> None:
-    """`Retry-After` is respected."""
     busy: Reply = ({}, {"Retry-After": "1"}, 429)
     with service(changing([busy], lambda *_: ({"rows": ROWS}, {}))) as (url, heard):
         began = time.monotonic()
@@ -385,7 +381,6 @@ def test_a_busy_service_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_service_that_asks_for_too_long_a_wait_is_unreachable(tmp_path: Path) -> None:
-    """A wait over five minutes is an error at once."""
     with service(lambda *_: ({}, {"Retry-After": "600"}, 429)) as (url, heard):
         found = refusal(tmp_path, url)
     assert (found.code, len(heard)) == ("source-unreachable", 1)

@@ -45,7 +45,6 @@ def rows(url: str, query: str, seconds: float = 60.0) -> list[dict[str, object]]
 
 
 def test_values_keep_their_types(url: str) -> None:
-    """Numbers keep their digits, and bytes stay bytes."""
     (first, second) = rows(url, "SELECT n, title, fee, scan FROM matter ORDER BY n")
     assert first == {"n": "A-1", "title": 'a: "b" # {{ c }}\nd', "fee": Decimal("1.50"), "scan": b"\x00\xff"}
     assert second == {"n": "A-2", "title": None, "fee": None, "scan": None}
@@ -103,7 +102,6 @@ def test_a_parameter_without_a_value_is_named(url: str) -> None:
     ],
 )
 def test_nothing_can_be_written(url: str, query: str) -> None:
-    """The transaction is read-only, whatever the query tries."""
     with pytest.raises(SourceTrouble):
         rows(url, query)
     assert [row["n"] for row in rows(url, "SELECT n FROM matter ORDER BY n")] == ["A-1", "A-2"]
@@ -118,7 +116,6 @@ def test_large_objects_made_by_a_query_are_rolled_back(url: str) -> None:
 
 
 def test_rows_are_streamed(url: str) -> None:
-    """Twenty thousand rows of a kilobyte are never in memory together."""
     query = "SELECT n, repeat('x', 1000) AS v FROM generate_series(1, 20000) AS n"
     tracemalloc.start()
     try:
@@ -131,7 +128,6 @@ def test_rows_are_streamed(url: str) -> None:
 
 @pytest.mark.parametrize("query", ["SELECT pg_sleep(60)", "SELECT count(*) FROM generate_series(1, 10000000000)"])
 def test_a_query_ends(url: str, query: str) -> None:
-    """The server itself stops a query over its time limit."""
     with pytest.raises(SourceTrouble, match=r"stopped after 0\.3 s"):
         rows(url, query, 0.3)
 

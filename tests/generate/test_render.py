@@ -68,7 +68,6 @@ def test_origins_are_comments(estate: Project) -> None:
 
 
 def test_errors_are_one_json_document_too(estate: Project) -> None:
-    """With `--format json`, an error is a JSON document as well."""
     (estate.folder / "rows.csv").write_text("n\nG-1\n")
     done = estate.run("render", "--format", "json")
     assert (done.code, done.codes[-1]) == (8, "bad-template")

@@ -65,7 +65,6 @@ def test_allow_empty_leaves_it_to_the_gate(applied: Project) -> None:
 
 
 def test_rows_that_are_all_replaced_ask_too(applied: Project) -> None:
-    """Only removed rows count for the gate, even when as many new rows appear."""
     listed(applied, [f"NEW-{n}" for n in range(10)])
     done = applied.run("apply", "-y")
     assert done.code == 4
@@ -135,7 +134,6 @@ def test_a_source_is_guarded_however_a_template_uses_it(project: Project, text: 
 
 
 def test_each_source_of_one_line_is_guarded(project: Project) -> None:
-    """Two sources of one template line are checked separately."""
     loops = "".join(
         f"{{% for row in data('../{name}.csv') %}}{{name: '{{{{ row.n }}}}'}}, {{% endfor %}}" for name in "rs"
     )
@@ -162,7 +160,6 @@ def test_an_empty_lookup_is_an_error(project: Project) -> None:
 
 
 def test_a_section_that_came_to_nothing_names_its_source(tmp_path: Path) -> None:
-    """The error about an empty section names the source without rows."""
     files = {
         "r.csv": "n\n",
         "manifests/m.yaml.j2": "tags:\n{% for r in data('../r.csv') %}\n  - {{ r.n }}\n{% endfor %}\n",
@@ -172,7 +169,6 @@ def test_a_section_that_came_to_nothing_names_its_source(tmp_path: Path) -> None
 
 
 def test_rows_are_remembered_after_an_incomplete_apply(project: Project, service: Service) -> None:
-    """An incomplete apply records the rows of its sources, too."""
     templated(project, GUARDED["keywords"][0], **{"r.csv": "n\nROW-1\nROW-2\n"})
     service.fault("upsertTags", itemErrors=[{"index": 1, "errorDescription": "no such thing"}])
     assert project.run("apply", "-y").code == 3

@@ -182,7 +182,6 @@ def short_time(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("short_time")
 @pytest.mark.parametrize("name", HUNGRY)
 def test_no_template_runs_for_ever_or_fills_the_memory(tmp_path: Path, name: str) -> None:
-    """Time, memory, and the sizes of values and of the result are limited."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     refused_in_both(tmp_path, HUNGRY[name])
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 1_300_000

@@ -1,4 +1,4 @@
-"""Unresolved merge conflicts of Git: they are reported as such in every kind of file, and never read as data."""
+"""What Git left unfinished, merge conflicts and pointer files of LFS, is reported as such and never read as data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.program import Project
 
-from .loading import block, problems, write
+from .loading import block, loop, problems, write
 
 SINK = "postedTime:\n  narrative: {template: note.j2}\n  deliver:\n    - {name: out, jsonl: {path: out.jsonl}}\n"
 
@@ -17,21 +17,51 @@ def merged(ours: str, theirs: str) -> str:
     return f"<<<<<<< HEAD\n{ours}\n=======\n{theirs}\n>>>>>>> feature/x\n"
 
 
-DATA = {
-    "csv": ("name\n" + merged("Alpha", "Beta"), 2),
-    "json": (merged('[{"name": "Alpha"}]', "[]"), 1),
-    "jsonl": (merged('{"name": "Alpha"}', '{"name": "Beta"}'), 1),
-    "yaml": ("# matters\n" + merged("- name: Alpha", "- name: Beta"), 2),
+@pytest.fixture
+def offline(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project", "http://127.0.0.1:9")
+
+
+CONFLICT = merged("tags: []", "{}")
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d7a2146' * 8}\nsize 12345\n"
+SOURCES = {
+    "csv": "csv: ../unfinished, columns: [n]",
+    "json": "json: ../unfinished",
+    "jsonl": "jsonl: ../unfinished",
+    "yaml": "yaml: ../unfinished",
 }
+KINDS: dict[str, dict[str, str | None]] = {
+    "a manifest": {"manifests/m.yaml": None},
+    "a manifest of JSON": {"manifests/m.json": None},
+    "a template": {"manifests/m.yaml.j2": None},
+    "an included template": {"manifests/m.yaml.j2": "{% include 'p.j2' %}", "p.j2": None},
+    "data of a template": {"manifests/m.yaml.j2": loop("'../p.csv'"), "p.csv": None},
+    "the project file": {"syncengine.yaml": None},
+    "rules": {"policies/p.yaml": None},
+    **{kind: {"manifests/m.yaml": block(source), "unfinished": None} for kind, source in SOURCES.items()},
+}
+"""The files of a project, of which one is unfinished."""
 
 
-@pytest.mark.parametrize("kind", DATA)
-def test_data_with_a_conflict_is_refused(tmp_path: Path, kind: str) -> None:
-    """The message has the file and line, and no row of either side is read."""
-    text, line = DATA[kind]
-    files = {"manifests/a.yaml": block(f"{kind}: ../m.{kind}"), f"m.{kind}": text}
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_unfinished_file_is_refused(offline: Project, kind: str) -> None:
+    """This holds for each kind of file that is read, with any line ends."""
+    for text, words in ((CONFLICT, "merge conflict"), (POINTER, "git lfs pull")):
+        for end in ("\n", "\r\n"):
+            files = {name: given or text.replace("\n", end) for name, given in KINDS[kind].items()}
+            write(offline.folder, {"manifests/a.yaml": "tags: [{name: A}]\n", **files})
+            done = offline.run("validate")
+            assert (done.code, words in done.err + done.out) == (8, True), done
+
+
+def test_a_database_that_is_a_pointer_is_refused(tmp_path: Path) -> None:
+    files = {"p.db": POINTER, "manifests/m.yaml": block("sql: {file: ../p.db, query: SELECT 1 AS n}")}
     (found,) = problems(tmp_path, files)
-    assert (found.code, found.message.startswith(f"m.{kind}:{line}: ")) == ("merge-conflict", True)
+    assert "git lfs pull" in found.message
+
+
+def test_a_text_that_resembles_a_pointer_is_accepted(tmp_path: Path) -> None:
+    assert problems(tmp_path, {"manifests/m.yaml": "tags: [{name: A, description: 'oid sha256:1'}]\n"}) == ()
 
 
 def test_conflicts_in_data_of_another_encoding_are_told_at_once(tmp_path: Path) -> None:
@@ -50,19 +80,6 @@ def test_a_single_conflict_mark_in_data_is_refused(tmp_path: Path, mark: str) ->
     files = {"manifests/a.yaml": block("csv: ../m.csv"), "m.csv": f"n\nAlpha\n{mark}\nBeta\n"}
     found = [d.message for d in problems(tmp_path, files)]
     assert ["m.csv:3:" in each and "mark of a merge conflict" in each for each in found] == [True] * (mark in MARKS)
-
-
-@pytest.mark.parametrize("name", ["syncengine.yaml", "manifests/a.yaml.j2", "manifests/a.json", "policies/p.yaml"])
-def test_other_files_with_a_conflict_are_refused(offline: Project, name: str) -> None:
-    """The project file, text templates, JSON manifests and rules are checked as well."""
-    write(offline.folder, {"manifests/fine.yaml": "", name: merged("version: 1", "version: 2")})
-    done = offline.run("validate", "--format", "json")
-    assert (done.code, done.codes) == (8, ["merge-conflict"])
-
-
-@pytest.fixture
-def offline(tmp_path: Path) -> Project:
-    return Project(tmp_path / "project", "http://127.0.0.1:9")
 
 
 def test_an_adopted_list_and_a_narrative_template_with_a_conflict_are_refused(offline: Project) -> None:

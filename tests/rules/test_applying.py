@@ -64,7 +64,6 @@ REPORTS = {("plan",): ("text", "markdown", "html", "json"), ("apply", "-y"): ("j
 
 @pytest.mark.parametrize("command", REPORTS)
 def test_every_report_shows_the_denial(closing: Project, command: tuple[str, ...]) -> None:
-    """A comment made from the plan counts the rules that deny it."""
     assert closing.run(*command, *(f"--report={each}=r.{each}" for each in REPORTS[command])).code in (0, 4)
     for each in REPORTS[command]:
         report = (closing.folder / f"r.{each}").read_text()

@@ -54,7 +54,6 @@ def test_only_its_own_approval_opens_a_rule() -> None:
 
 
 def test_the_approval_of_all_removals_does_not_approve_rules() -> None:
-    """`gate.approve` approves all units except those of rules."""
     plan = judged(declared(*range(5)), ROWS, LITIGATION, tag_removal=Removal.RETIRE)
     assert plan.gate.approve is not None
     half = plan.gate.with_approvals([Approval(plan.gate.approve, "here")])
@@ -86,7 +85,6 @@ def test_an_approval_is_for_exactly_these_changes() -> None:
 
 
 def test_a_category_is_approved_with_the_tags_that_go_with_it() -> None:
-    """A category delete that takes one more tag along has another approval."""
     line = "name: r, for: category, approve: action == 'delete'"
     few, more = (judged("tags: []", ROWS[: 2 + n], line, limits={}) for n in (3, 4))
     units = [next(unit for unit in plan.gate.units if unit.kind == "rule") for plan in (few, more)]
@@ -137,7 +135,6 @@ def test_an_apply_needs_the_approval_of_a_rule(asking: Project, service: Service
 
 
 def test_an_approval_in_the_project_file_counts(asking: Project, service: Service) -> None:
-    """An approval may be committed to the project file; the plan names that file."""
     approve = unit(planned(asking))["approve"]
     asking.settings("approvals:", f"  - {approve}")
     found = unit(planned(asking))
@@ -160,7 +157,6 @@ def test_an_approval_is_valid_once(asking: Project) -> None:
 
 
 def test_a_run_that_failed_goes_on_without_a_new_approval(asking: Project, service: Service) -> None:
-    """After the service refused the approved call, the next run needs no approval."""
     approve = unit(planned(asking))["approve"]
     service.fault("upsertTags", status=503, headers={"Retry-After": "0"}, times=6)
     assert asking.run("apply", "-y", "--approve-deletes", approve).code != 0
@@ -197,7 +193,6 @@ def test_a_saved_plan_needs_approvals_of_old_and_new_rules(asking: Project, serv
 
 
 def test_a_plan_file_without_its_gate_needs_the_approval(asking: Project, service: Service) -> None:
-    """A plan file whose gate was removed still needs the approval."""
     path = asking.folder / "plan.json"
     assert asking.run("plan", "--out", str(path)).code == 0
     made = load(path, SHOWN)

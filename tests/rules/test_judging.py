@@ -99,7 +99,6 @@ def test_a_tag_that_may_exist_has_a_before() -> None:
 
 
 def test_a_renamed_category_has_its_former_name_before() -> None:
-    """The rename is one update, whose `before` has the former `externalId`."""
     manifests = "tagCategories: [{externalId: new, label: C, previously: [old]}]"
     expression = "before.externalId == 'old' and after.externalId == 'new' and action == 'update'"
     assert denied(manifests, [row("category/old", label="C")], expression, "category") == ["category/new"]
@@ -188,7 +187,6 @@ def test_a_rule_that_fails_stops_the_plan(expression: str, code: str) -> None:
 
 
 def test_each_rule_that_fails_is_reported_once() -> None:
-    """The error is at the rule's line and names the first change; other rules are evaluated too."""
     lines = (
         "name: one, for: tag, deny: after.keywords + 1",
         "name: good, for: tag, deny: action == 'update'",

@@ -117,7 +117,6 @@ def test_the_schema_rejects_wrong_structure(name: str) -> None:
 
 
 def test_all_errors_are_reported_at_once() -> None:
-    """Errors of structure and of expressions are reported together."""
     misspelt = "- {name: b, for: tag, dany: true, warn: true}\n- {name: c, for: x, deny: true}"
     text = f"rules:\n- {{{RULE}, deny: befor}}\n{misspelt}"
     assert [line for _, line in found(text)] == [2, 3, 4]
@@ -184,7 +183,6 @@ def test_a_policy_that_cannot_be_read_is_an_error(tmp_path: Path, setting: str, 
 
 
 def test_an_environment_replaces_the_list(tmp_path: Path) -> None:
-    """`policies:` of an environment replaces that of the project, as `manifests:` does."""
     text = "version: 1\npolicies: [a.yaml]\nenvironments: {live: {policies: [b.yaml]}}\n"
     write(tmp_path, {"syncengine.yaml": text, "a.yaml": rule("a"), "b.yaml": rule("b"), "manifests/a.yaml": "{}"})
     live = load_project(folder=tmp_path, environment="live", environ={})

@@ -176,6 +176,8 @@ BAD = {
         "version: 1\nstate: 'postgresql://u:p@h/db'",
         "version: 1\nstate: 'git+ref://https://u:p@h/r/refs/syncengine/x'",
         "version: 1\nsources: {a: {sql: 'Server=h;Password=p'}}",
+        "version: 1\nsources: {a: {sql: 'host=h dbname=x password=p'}}",
+        "version: 1\nsources: {a: {sql: 'Data Source=orcl;PWD=p'}}",
         "version: 1\nsources: {a: {sql: 'postgresql://h/db?PASSWORD=p'}}",
         "version: 1\nsources: {a: {http: 'https://h/x?api_key=p'}}",
         "version: 1\nquarantine: [{address: tag/a, reason: b, until: '2024-02-30'}]",

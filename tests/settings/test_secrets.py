@@ -56,7 +56,6 @@ def test_a_secret_in_the_project_file_is_refused_and_not_shown(line: str, tmp_pa
 
 
 def test_the_text_of_a_project_contains_no_secret(tmp_path: Path) -> None:
-    """`repr` and `str` name only the place of a secret."""
     (tmp_path / "key").write_text(SECRET)
     p = project(
         tmp_path,
@@ -91,7 +90,6 @@ def test_a_project_can_be_loaded_without_its_secrets(tmp_path: Path) -> None:
 
 
 def test_missing_settings_name_both_ways_to_set_them(tmp_path: Path) -> None:
-    """The message names the setting in the project file and the environment variable."""
     p = project(tmp_path, "version: 1\n")
     for ask, names in (
         (p.base_url, ("service.baseUrl", "SYNCENGINE_BASE_URL")),
@@ -106,7 +104,6 @@ def test_missing_settings_name_both_ways_to_set_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", [f"https://u:{SECRET}@h", f"https://h?k={SECRET}", SECRET])
 def test_a_bad_url_in_the_environment_is_not_shown(url: str, tmp_path: Path) -> None:
-    """The message names only the variable."""
     with pytest.raises(Problems) as refused:
         project(tmp_path, "version: 1\n", SYNCENGINE_BASE_URL=url)
     assert "SYNCENGINE_BASE_URL" in refused.value.found[0].message
@@ -198,7 +195,6 @@ def test_a_sinks_database_may_be_read_as_a_source(tmp_path: Path) -> None:
 
 
 def test_an_unresolved_state_refuses_no_data_file(tmp_path: Path) -> None:
-    """If the variable or file with the state's place is missing, data files can still be read."""
     database(tmp_path)
     ask = "sql: {file: ../data/x.db, query: SELECT n FROM t}"
     assert rows_of(tmp_path, ask, "state: {env: PLACE}") == "A"

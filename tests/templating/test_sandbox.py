@@ -35,7 +35,6 @@ def test_no_value_reads_a_clock(kind: type) -> None:
 
 
 def test_a_number_without_bounds_is_an_error_of_a_manifest(tmp_path: Path) -> None:
-    """The error has its place, as in posted time."""
     block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: 'T{{ 1e999 }}'}]\n"
     (found,) = problems(tmp_path, {"r.csv": "a\n1\n", "manifests/m.yaml": block})
     assert (found.code, found.line, "the number is too large" in found.message) == ("bad-template", 3, True)

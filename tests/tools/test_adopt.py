@@ -57,7 +57,6 @@ def test_any_line_ends_are_read(project: Project, end: str) -> None:
 
 
 def test_resources_adopted_and_declared_alike_have_no_changes(project: Project) -> None:
-    """Resources that are adopted and declared alike have no changes; a category needs its server id for that."""
     wanted = {"tagCategories": [category("acme")], "tags": [tag("A-1", category="acme", keywords=["one"])]}
     project.wants(**wanted)
     listed = {**wanted, "tagCategories": [category("acme", serverId="77")]}
@@ -73,7 +72,6 @@ def test_a_category_without_its_id_is_sent_again(project: Project) -> None:
 
 
 def test_a_plain_list_is_a_list_of_tags(project: Project) -> None:
-    """A JSON file that is just a list is taken for tags."""
     assert adopt(project, "tags.json", '[{"name": "A"}, {"name": "B"}]')["adopted"] == ["tag/A", "tag/B"]
 
 

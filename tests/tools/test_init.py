@@ -88,7 +88,6 @@ def test_files_that_are_no_manifests_get_examples_beside_them(tmp_path: Path, na
 
 
 def test_existing_files_are_kept(tmp_path: Path) -> None:
-    """Existing files are kept, `.gitignore` is extended, and `init` of an existing project is an error."""
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests/matters.yaml").write_text("tags: []\n")
     (tmp_path / ".gitignore").write_text("mine")
@@ -149,7 +148,6 @@ STRANGE = {
 
 @pytest.mark.parametrize("text", STRANGE.values(), ids=STRANGE.keys())
 def test_any_header_makes_a_project_that_renders_the_rows(tmp_path: Path, text: str) -> None:
-    """Any column names, even template code."""
     begun(tmp_path, text.encode("utf-8-sig" if "Müller" in text else "utf-8"))
     (made,) = tags(tmp_path)
     names = [name.strip() for name in next(csv.reader([text.partition("\n")[0]]))]
@@ -376,7 +374,6 @@ PRIVATE = ("E-Mail", "createdBy", "Responsible attorney", "Kürzel", "Téléphon
     ],
 )
 def test_columns_with_persons_and_addresses_are_commented_out(tmp_path: Path, header: str, value: str) -> None:
-    """They are reported, too."""
     table = f"number,{header},status,opened\nA,{value},Open,01/05/2024\nB,,Open,2024-05-01\n"
     assert f'may hold persons or addresses are left out: "{header}"' in begun(tmp_path, table)
     done = run(tmp_path, "init", "b", "--from-csv", "m.csv", "--format", "json")

@@ -93,7 +93,6 @@ def with_ids(rows: Rows, original: Rows) -> dict[Key, Recorded]:
 def test_a_rebuilt_state_removes_what_the_lost_one_would_have(
     data: st.DataObject, commits: list[Commit], policies: dict[str, object], then: str
 ) -> None:
-    """With a rebuilt state, a plan removes the same declared resources as with the lost one, and no others."""
     rows: Rows = {}
     texts, last = [], None
     for commit in commits:

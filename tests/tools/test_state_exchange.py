@@ -31,7 +31,6 @@ def exported(project: Project) -> str:
 
 
 def test_an_export_is_a_header_and_a_line_for_each_row(project: Project) -> None:
-    """An export has a header and a line for each row; its file is readable only by its owner."""
     head, *rows = map(json.loads, exported(project).splitlines())
     assert (head["format"], head["team"]) == ("syncengine.state-export/v2", "Sandbox")
     assert [row["row"]["key"] for row in rows] == [["category", "held"], ["tag", "HELD-1"]]
