@@ -730,21 +730,17 @@ def test_half_a_surrogate_pair_in_data_is_told_with_its_row(tmp_path: Path) -> N
             assert "contains the control character U+D800" in found.message
 
 
-TWICE_ON_LINES = (
-    "{# A comment that #}\n{# writes no line. #}\n{% for n in range(3) -%}\n{% endfor -%}\ntags:\n  - name: Alpha\n"
-)
-
-
 def test_a_message_about_two_lines_names_both_of_the_template(tmp_path: Path) -> None:
     """Nobody sees the lines of the rendered result."""
-    template = f"{TWICE_ON_LINES}    description: one\n    description: two\n"
+    unwritten = "{# A comment that #}\n{# writes no line. #}\n{% for n in range(3) -%}\n{% endfor -%}\n"
+    template = f"{unwritten}tags:\n  - name: Alpha\n    description: one\n    description: two\n"
     (found,) = problems(tmp_path, {"manifests/m.yaml.j2": template})
     assert (found.code, found.line, found.message) == ("duplicate-key", 8, 'the key "description" is already on line 7')
 
 
 def test_a_file_name_that_looks_like_a_place_is_no_place(tmp_path: Path) -> None:
     """Places are passed as data beside messages, and never parsed from a message."""
-    text = '{# A comment of\ntwo lines. #}\ngenerate:\n  - forEach: {csv: "../line 3", distinct: number}\n    tags: [{name: x}]\n'
+    text = "{# A comment of\ntwo lines. #}\n" + tags_of('csv: "../line 3", distinct: number', "name: x")
     (found,) = problems(tmp_path, {"manifests/m.yaml.j2": text, "line 3": "title,note\nAlpha,a\n"})
     assert (found.line, found.message) == (4, "line 3:2: `distinct`: there is no `number` in line 3")
     again = SourceTrouble(*SourceTrouble("it is gone", "a.csv", 3, 4).args)
