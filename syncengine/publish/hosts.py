@@ -316,9 +316,21 @@ class GitLab(Host):
             )
 
     def plan_of(self, pull: Pull, wanted: Wanted) -> bytes | None:
-        """Return the plan of the newest pipeline but for those of a merge train, which no person reviewed."""
-        listed = self.api.pages(f"{self.project}/merge_requests/{pull.number}/pipelines")
-        return self._newest_of((each for each in listed if not str(each.get("ref")).endswith("/train")), wanted)
+        """Return the plan of the newest pipeline, but for those of a merge train, which no person reviewed."""
+        listed = list(self.api.pages(f"{self.project}/merge_requests/{pull.number}/pipelines"))
+        for each in sorted(listed, key=lambda each: int(each["id"]), reverse=True):
+            if self._is_of_head(each, pull) and (plan := self._newest_of([each], wanted)) is not None:
+                return plan
+        return None
+
+    def _is_of_head(self, pipeline: Mapping[str, Any], pull: Pull) -> bool:
+        """Return whether a pipeline is of a merge request's head, or of the merge of this head into the target."""
+        commit = as_text(pipeline.get("sha"))
+        if pipeline.get("ref") != f"refs/merge-requests/{pull.number}/merge":
+            return commit == pull.head and not str(pipeline.get("ref")).endswith("/train")
+        with suppress(NotThere):
+            return pull.head in self.api.get(f"{self.project}/repository/commits/{quote(commit)}").data["parent_ids"]
+        return False
 
     def _newest_of(self, pipelines: Iterable[Mapping[str, Any]], wanted: Wanted, depth: int = 0) -> bytes | None:
         """Return the plan of the newest job that has one, also of child pipelines of the same project."""

@@ -58,6 +58,8 @@ class Imitation:
     pulls: dict[str, list[int]] = field(default_factory=dict)
     """Numbers of the merged pull requests of each commit; `*` is any commit."""
     heads: dict[int, str] = field(default_factory=dict)
+    parents: dict[str, list[str]] = field(default_factory=dict)
+    """The parents of merge commits."""
     forks: set[int] = field(default_factory=set)
     about: dict[int, Json] = field(default_factory=dict)
     """Further fields of pull requests in lists, by their number."""
@@ -105,7 +107,7 @@ class Imitation:
         source = 8 if number in self.forks else 77
         projects = {"source_project_id": source, "target_project_id": 77, "state": "merged", "target_branch": "main"}
         usual = {"number": number, "iid": number, "head": head, "base": base, "merged_at": "2026-01-01T00:00:00Z"}
-        return {**usual, **projects, **self.about.get(number, {})}
+        return {**usual, **projects, "sha": head["sha"], **self.about.get(number, {})}
 
     def packed(self, id: int) -> bytes:
         stream = io.BytesIO()
@@ -213,6 +215,9 @@ class _Handler(QuietHandler):
             numbers = host.pulls.get(commit[1], host.pulls.get("*", []))
             opened = {"number": 1, "iid": 1, "state": "open" if host.kind == "github" else "opened"}
             return 200, host.crowded([host.pull(number) for number in numbers], **opened), {}
+        if commit := re.search(r"/repository/commits/(\w+)$", path):
+            known = host.parents.get(commit[1])
+            return (200, {"parent_ids": known}, {}) if known else (404, {"message": "404 Commit Not Found"}, {})
         if path.endswith("/actions/runs"):
             heads = [n for n, head in host.heads.items() if head == query["head_sha"][0]]
             return 200, {"workflow_runs": host.crowded(self._runs(heads), head_repository=host.repository(0))}, {}
@@ -242,12 +247,12 @@ class _Handler(QuietHandler):
 
     def _runs(self, numbers: list[int]) -> list[Json]:
         """Return the runs of pull requests, newest first, an order that no host guarantees."""
-        more = [
-            {"id": id, "head_repository": self.host.repository(run["of"]), **run}
-            for id, run in self.host.kept.items()
-            if run["of"] in numbers
-        ]
-        return [*more, *({"id": n, "head_repository": self.host.repository(n)} for n in numbers)]
+        kept = ((id, run) for id, run in self.host.kept.items() if run["of"] in numbers)
+        more = [{"id": id, **self._usual(run["of"]), **run} for id, run in kept]
+        return [*more, *({"id": n, **self._usual(n)} for n in numbers)]
+
+    def _usual(self, number: int) -> Json:
+        return {"sha": self.host.heads.get(number, ""), "head_repository": self.host.repository(number)}
 
     def _paged(self, data: Any, headers: dict[str, str], query: dict[str, list[str]]) -> tuple[object, dict[str, str]]:
         """Answer with one page of a list, which may be a member of an object."""

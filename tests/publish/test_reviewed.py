@@ -206,6 +206,29 @@ def test_merge_trains_are_ignored_and_child_pipelines_are_used(merged: Project, 
     assert files(merged) == {"13.json": PLAN + b"   "}
 
 
+OTHER = "3" * 40
+PIPELINES = {
+    "of an earlier commit": ("refs/merge-requests/13/head", [], False),
+    "of the merge of the head": ("refs/merge-requests/13/merge", ["4" * 40, "2" * 40], True),
+    "of the merge of an earlier commit": ("refs/merge-requests/13/merge", ["4" * 40, "5" * 40], False),
+    "of a merge that is gone": ("refs/merge-requests/13/merge", [], False),
+    "of a branch": ("topic/merge", ["2" * 40], False),
+}
+
+
+@pytest.mark.parametrize(("ref", "parents", "counts"), PIPELINES.values(), ids=PIPELINES)
+def test_only_pipelines_of_the_head_count(
+    merged: Project, host: Imitation, ref: str, parents: list[str], counts: bool
+) -> None:
+    """A later push changes what was reviewed. The commit of a pipeline of merged results is a merge of the head."""
+    if host.kind == "github":
+        pytest.skip("GitHub lists runs by the head")
+    host.kept = {500: {"of": 13, "ref": ref, "sha": OTHER}}
+    host.parents, host.artifacts[500] = {OTHER: parents}, PLAN + b"  "
+    assert fetch(merged, host, "--commits", "1").code == 0
+    assert files(merged) == {"13.json": PLAN + b"  " if counts else PLAN}
+
+
 # --- files that this run did not fetch
 
 
