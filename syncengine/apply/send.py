@@ -11,6 +11,8 @@ from dataclasses import replace
 from enum import Enum
 from typing import NamedTuple
 
+from msgspec import structs
+
 from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, Verdict, judge, unnamed
 from syncengine.apply.report import CallError, ItemEnded, Outcome
 from syncengine.apply.run import ApplyRun, category_of, sent_again
@@ -334,6 +336,8 @@ async def deliver_single(
         case Accepted():
             if path := run.unproven.pop(operation.id, None):  # which this answer proves
                 run.ledger.path_answered(operation.id, path)
+            if item.key in run.blocked or item.key in run.repairs:  # an upsert of it failed, or is still to come
+                item = structs.replace(item, effects=(structs.replace(item.effects[0], rest=None), *item.effects[1:]))
             run.acknowledge(call, [item])
         case verdict:
             raise AssertionError(f"{operation.id} has no item errors: {verdict}")

@@ -168,7 +168,7 @@ def _tag(difference: Difference, resource: Resource) -> list[Needed]:
     if change.metadata_deleted:
         effect = Effect(key=change.key, metadata_dropped=change.metadata_deleted, source=change.source)
         deletes.append((Step.METADATA_DELETES, Item(effects=(effect,), needs=own)))
-    if difference.row.doubtful:
+    if own or change.metadata_deleted:  # the doubt may be older, or come from a 404 of this run
         rest = Body(keywords=resource.body.keywords, metadata=resource.body.metadata)
         deletes = [(step, replace(i, effects=(replace(i.effects[0], rest=rest),))) for step, i in deletes]
     return items + deletes

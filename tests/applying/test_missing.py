@@ -55,6 +55,17 @@ def test_a_tag_that_is_gone_is_made_again_by_the_run_that_finds_out(
     bench.assert_at_rest()
 
 
+@pytest.mark.parametrize("words", [[], ["added"]], ids=["deletes alone", "after an add"])
+def test_the_last_delete_ends_the_doubt_that_a_repair_leaves(bench: Bench, words: list[str]) -> None:
+    """A person deleted a keyword: sent whole, the tag still has the metadata that the run deletes next."""
+    bench.settle(tags=[tag("EDITED-1", keywords=["first"], metadata={"Client": "A", "Old": "1"})])
+    bench.sandbox.person_deletes("keyword", "first", tag="EDITED-1")
+    bench.wants(tags=[tag("EDITED-1", keywords=words, metadata={"Client": "A"})])
+    ended = bench.apply()
+    assert (ended.exit_code, ended.order()[-2:]) == (0, ["upsertTags", "deleteTagMetadata"])
+    bench.assert_at_rest()
+
+
 def test_a_keyword_is_added_by_any_path(bench: Bench) -> None:
     """A 404 of a path that never answered sends the tag whole, too, keywords included."""
     bench.settings(service=("endpoints: {addKeywords: {path: /tag/keyword/new}}",))
