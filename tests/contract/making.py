@@ -60,7 +60,7 @@ def interrupted(folder: Path) -> None:
         done(run(folder, "state", "rebind", "-y", **there))
         for operation in ("upsertTags", "completeSyncSession"):
             kill(folder, url, operation, there)
-        done(apply(folder, there))
+        done(run(folder, *approved(folder, there), **there))  # without waiting for calls that may still land
     keep(folder, "interrupted", url=url)
 
 
@@ -68,20 +68,10 @@ def kill(folder: Path, url: str, operation: str, there: dict[str, str]) -> None:
     """Kill an apply while the service executes this operation."""
     tell(url, "faults", [{"operation": operation, "late": {}}])
     process = start(folder, *approved(folder, there), **there)
-    eventually(lambda: operation in {each["operation"] for each in late(url)})
+    late = url.replace("/connect/api", "/sandbox/late")
+    eventually(lambda: operation in {each["operation"] for each in loopback.get(late).json()["late"]})
     process.kill()
     process.communicate()
-
-
-def late(url: str) -> list[dict[str, Any]]:
-    """The calls that wait to be executed."""
-    waiting: list[dict[str, Any]] = loopback.get(url.replace("/connect/api", "/sandbox/late")).json()["late"]
-    return waiting
-
-
-def apply(folder: Path, there: dict[str, str]) -> Ended:
-    """Apply without waiting for calls that may still land."""
-    return run(folder, *approved(folder, there), **there)
 
 
 def approved(folder: Path, there: dict[str, str]) -> tuple[str, ...]:
@@ -97,9 +87,8 @@ def tell(url: str, path: str, body: object) -> None:
     assert answer.status_code == 200, answer.text
 
 
-def done(ended: Ended, *codes: int) -> Ended:
+def done(ended: Ended, *codes: int) -> None:
     assert ended.code in (codes or (0,)), ended
-    return ended
 
 
 if __name__ == "__main__":

@@ -1,0 +1,143 @@
+"""Files of an earlier version still mean the same, and so do documents and exit codes made from them.
+
+`SYNCENGINE_CONTRACT=write` writes the documents again where a difference is intended.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from syncengine.render.schemas import SUFFIX, schemas
+from syncengine.state.records import Attempt
+from tests.contract.documents import DOCUMENTS, SAVED, UNCACHED, Case, made, saved_approval
+from tests.contract.program import DATABASES, HERE, IS_WRITING, TODAY, restore, run, run_many
+from tests.support.formats import fitting
+
+FOLDER = HERE / "documents"
+
+# --- documents
+
+
+def test_documents_are_what_they_were(tmp_path: Path) -> None:
+    """Byte for byte: a stored field with a default that was renamed would be lacking in one of them."""
+    found = made(tmp_path, DOCUMENTS)
+    if IS_WRITING:
+        for file in FOLDER.iterdir():
+            file.unlink()
+        for name, text in found.items():
+            (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
+    kept = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()}
+    assert found.keys() == kept.keys()
+    differences = [
+        line
+        for name, text in found.items()
+        for line in unified_diff(kept[name].split("\n"), text.split("\n"), f"{name}, as it was", name, lineterm="")
+    ]
+    assert differences == [], "\n".join(differences)
+
+
+@pytest.mark.parametrize("cases", [UNCACHED, SAVED], ids=["without a cache", "of a saved plan"])
+def test_a_document_is_the_same(tmp_path: Path, cases: Mapping[str, Case]) -> None:
+    """Except for times and ids, the document equals the stored one."""
+    for name, text in made(tmp_path, cases).items():
+        assert text == (FOLDER / f"{name}.json").read_text(encoding="utf-8")
+
+
+def test_documents_of_today_keep_to_the_schemas() -> None:
+    """Each document fits the schema of its `format`; formats that need Git or a host are tested elsewhere."""
+    elsewhere = {"erase", "policies", "project", "rebuild", "reviewed", "state-versions"}
+    judged = set()
+    for file in (TODAY / "planned" / "report.json", *(FOLDER / f"{name}.json" for name in DOCUMENTS)):
+        text = file.read_text(encoding="utf-8")
+        parts = text.splitlines() if file.stem == "state-export" else [text]  # lines in the format of the first one
+        first, *others = map(json.loads, parts)
+        judged.add(name := fitting(first))
+        for each in others:
+            fitting(each, name)
+    assert judged == {name.removesuffix(SUFFIX) for name in schemas()} - elsewhere
+
+
+# --- exit codes
+
+
+INVOCATIONS = {
+    "0 no changes": (("plan", "--detailed-exitcode"), "interrupted"),
+    "0 changes": (("plan",), "planned"),
+    "0 valid": (("validate",), "planned"),
+    "0 version": (("--version",), "planned"),
+    "1 not recorded": (("state", "show", "tag/nowhere"), "planned"),
+    "64 no such plan": (("apply", "nowhere.plan", "-y"), "planned"),
+    "1 a report for a plan": (("apply", "report.json", "-y"), "planned"),
+    "1 no such group": (("time", "show", "g-nowhere"), "planned"),
+    "1 layout": (("fmt", "--check"), "planned"),
+    "4 gate": (("plan", "--detailed-exitcode"), "planned"),
+    "4 gate at apply": (("apply", "-y"), "planned"),
+    "4 gate before a stale plan": (("apply", "-y", "saved.plan"), "interrupted"),
+    "5 plan of another state": (("apply", "-y", "saved.plan", "--approve-deletes", saved_approval()), "interrupted"),
+    "8 manifest": (("validate",), "broken"),
+    "8 project file": (("--env", "nowhere", "plan"), "planned"),
+    "64 option": (("plan", "--xyzzy"), "planned"),
+    "64 command": (("nowhere",), "planned"),
+    "64 scope": (("apply", "-y", "--sweep", "--target", "tag/*"), "planned"),
+}
+
+
+def test_exit_codes_are_what_they_were(tmp_path: Path) -> None:
+    """The first word of each invocation's name is its exit code."""
+    calls = [(laid_out(tmp_path / f"{n}", at), words) for n, (words, at) in enumerate(INVOCATIONS.values())]
+    codes = [ended.code for ended in run_many(calls)]
+    assert dict(zip(INVOCATIONS, codes, strict=True)) == {name: int(name.split()[0]) for name in INVOCATIONS}
+
+
+def laid_out(folder: Path, situation: str) -> Path:
+    folder.mkdir()
+    restore(folder, "planned" if situation == "broken" else situation)
+    if situation == "interrupted":
+        (folder / "saved.plan").write_bytes((TODAY / "planned" / "saved.plan").read_bytes())
+    if situation == "broken":
+        (folder / "manifests" / "broken.yaml").write_text("tags: [{nme: x}]\n")
+    return folder
+
+
+# --- stored files
+
+
+def test_an_export_is_recorded_as_it_was(tmp_path: Path) -> None:
+    """Importing an export into a project without a state records every resource in full, and marks it doubtful."""
+    restore(tmp_path, "planned", "state.sql", "cache.sql")
+    done = run(tmp_path, "state", "import", "exported.jsonl", "-y")
+    assert done.code == 0, done.err
+    recorded = json.loads(run(tmp_path, "state", "list", "--format", "json").out)["resources"]
+    before = json.loads((FOLDER / "state-list.json").read_text(encoding="utf-8"))["resources"]
+    for name in ("address", "fields", "keywords", "metadata", "source", "protect", "serverId", "status"):
+        assert [each.get(name) for each in recorded] == [each.get(name) for each in before]
+    assert all(each["doubtful"] for each in recorded)
+
+
+def is_kept(stored: Any, written: Any) -> bool:
+    """Return whether all that is stored is written again. Fields that were added since may stand beside it."""
+    if isinstance(stored, dict) and isinstance(written, dict):
+        return all(name in written and is_kept(value, written[name]) for name, value in stored.items())
+    if isinstance(stored, list) and isinstance(written, list):
+        return len(stored) == len(written) and all(map(is_kept, stored, written))
+    return bool(stored == written)
+
+
+def test_calls_that_may_still_land_are_read_in_full(tmp_path: Path) -> None:
+    """No field was renamed since they were stored, not even the ids and survivors that only a late call needs."""
+    restore(tmp_path, "interrupted")
+    with closing(sqlite3.connect(tmp_path / DATABASES["state.sql"])) as database:
+        stored = database.execute("SELECT content FROM state_calls WHERE content IS NOT NULL").fetchall()
+    read = [(content, msgspec.msgpack.decode(content, type=Attempt)) for (content,) in stored]
+    kept = [is_kept(*map(msgspec.msgpack.decode, (content, msgspec.msgpack.encode(each)))) for content, each in read]
+    assert kept == [True] * len(stored)
+    assert stored
