@@ -82,8 +82,10 @@ ASKS: dict[str, tuple[str, list[Recorded], str]] = {
         "1 of 51 categories deleted (limit 0)",
     ),
     "an opened tag": (
-        declared(1, ", visibility: PUBLIC") + "  - {name: ACME-1, visibility: PRIVATE}",
-        tags(2, visibility="PRIVATE"),
+        "tagCategories: [{externalId: c}]\n"
+        + declared(1, ", visibility: PUBLIC")
+        + "  - {name: ACME-1, visibility: PRIVATE}",
+        [row("category/c"), *tags(2, visibility="PRIVATE")],
         "1 of 2 private tags made public (limit 0)",
     ),
     "activity types": (
