@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from syncengine.plan.build import plan
 from syncengine.plan.gate import SHOWN_ORDER, Approval, Gate, StateRecords, approved_of, records_of
-from syncengine.plan.model import Plan
 from syncengine.resource import Key, Kind, Recorded, Removal, Row, Source
 from syncengine.state.records import ApprovalRecord, Loss
-from tests.support.profiles import tried
 
 from .estate import How, ask, planned, row
 
-EXAMPLES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "100"))
 FILES = ("manifests/a.yaml", "manifests/b.yaml", "manifests/c.yaml")
-CATEGORIES = ("one", "two")
 
 
 def held(name: str, file: str, category: str | None = None, data: str | None = None, **more: Any) -> Recorded:
@@ -172,54 +165,3 @@ def test_the_gate_names_an_approval_only_once_nothing_is_open() -> None:
     assert with_approvals(gate, *others, first, gate.whole).approved == Approval(gate.whole, "somebody")
     harmless = planned(wanting(f"M-{n}" for n in range(19)), [*MANY, held("D", FILES[1])]).gate
     assert with_approvals(harmless, *units(harmless).values()).approved is None
-
-
-# --- properties
-
-
-@st.composite
-def estates(draw: Any) -> tuple[list[Recorded], set[str], set[str]]:
-    """Rows in three manifests and two categories, the tags that go, and the categories that go."""
-    going_categories = set(draw(st.lists(st.sampled_from(CATEGORIES), unique=True)))
-    tags = [
-        held(f"T-{n}", draw(st.sampled_from(FILES)), draw(st.sampled_from([None, None, *CATEGORIES])))
-        for n in range(draw(st.integers(1, 24)))
-    ]
-    going = set(draw(st.lists(st.sampled_from([tag.key.name for tag in tags]), unique=True)))
-    going |= {tag.key.name for tag in tags if category_of(tag) in going_categories}
-    return [*(row(f"category/{name}") for name in CATEGORIES), *tags], going, going_categories
-
-
-def plan_without(rows: list[Recorded], going: set[str], categories: set[str]) -> Plan:
-    kept = "".join(f"  - externalId: {name}\n" for name in CATEGORIES if name not in categories)
-    staying = [each for each in rows if each.key.kind is Kind.TAG and each.key.name not in going]
-    tags = "".join(f"  - {{name: {each.key.name}, category: '{category_of(each) or ''}'}}\n" for each in staying)
-    parts = (("tagCategories", kept), ("tags", tags))
-    return planned("".join(f"{section}:\n{text}" for section, text in parts if text) or "{}", rows)
-
-
-def category_of(tag: Recorded) -> Any:
-    return tag.body.fields.get("category")
-
-
-@settings(max_examples=tried(EXAMPLES), deadline=None, suppress_health_check=list(HealthCheck))
-@given(estates(), st.data())
-def test_an_approval_holds_beside_removals_that_were_merged_beside_it(estate: Any, data: Any) -> None:
-    """Whatever else goes from other manifests and categories, a unit that is as it was keeps its approval."""
-    rows, going, categories = estate
-    of_unit: dict[str, set[str]] = {}
-    for each in rows:
-        if each.key.kind == "tag" and each.key.name in going:
-            assert each.source is not None
-            category = category_of(each)
-            unit = f"category/{category}" if category in categories else each.source.file
-            of_unit.setdefault(unit, set()).add(each.key.name)
-    of_unit |= {f"category/{name}": of_unit.get(f"category/{name}", set()) for name in categories}
-    if not of_unit:
-        return
-    mine = data.draw(st.sampled_from(sorted(of_unit)))
-    alone = {mine.partition("/")[2]} & categories if mine.startswith("category/") else set()
-    reviewed = plan_without(rows, of_unit[mine], alone).gate
-    merged = plan_without(rows, going, categories).gate
-    assert units(reviewed)[mine] == units(merged)[mine]
-    assert mine not in still_open(merged, units(reviewed)[mine])
