@@ -18,6 +18,7 @@ from syncengine.plan.aim import Rules
 from syncengine.plan.build import plan
 from syncengine.plan.calls import Call, Item, Step
 from syncengine.plan.diff import Change, FieldChange
+from syncengine.plan.gate import StateRecords
 from syncengine.plan.model import Basis, Options, Plan, Quarantine
 from syncengine.plan.request import Scope
 from syncengine.project.model import Level, Limit, Ownership
@@ -70,6 +71,7 @@ class How:
     team: str | None = BASIS.team
     lineage: str = BASIS.lineage
     quarantine: Quarantine | None = None
+    records: StateRecords = StateRecords()  # noqa: RUF009 (a frozen value)
 
     @property
     def options(self) -> Options:
@@ -93,7 +95,7 @@ def planned(manifests: Manifests | Desired, recorded: Rows | Iterable[Recorded] 
     wanted = manifests if isinstance(manifests, Desired) else ask(manifests)
     rows = recorded if isinstance(recorded, Mapping) else {row.key: row for row in recorded}
     asked = How(**how)
-    return plan(wanted, rows, asked.options, asked.basis)
+    return plan(wanted, rows, asked.options, asked.basis, asked.records)
 
 
 def refused(manifests: Manifests, recorded: Iterable[Recorded] = (), **how: Any) -> dict[str, str]:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncengine.plan.build import plan
 from syncengine.plan.gate import FIRST_SWEEP, Approval, Gate, Unit
 from syncengine.plan.planner import records_in
 from syncengine.project.model import Limit
@@ -19,7 +18,7 @@ from syncengine.state.codec import Detail, RemovalLine
 from syncengine.state.records import GATE_SECONDS
 from tests.support.profiles import tried
 
-from .estate import FILE, How, ask, row
+from .estate import FILE, planned, row
 
 pytestmark = pytest.mark.slow
 
@@ -85,13 +84,13 @@ def estates(draw: Any) -> Estate:
     )
 
 
-def recorded(estate: Estate) -> dict[Key, Recorded]:
+def recorded(estate: Estate) -> list[Recorded]:
     rows = [row(f"category/{name}", source=Source(MANIFESTS[0], 1)) for name in ("one", "two")]
     for tag in estate.tags:
         source = Source(tag.file, 3, Row(tag.source, 2) if tag.source else None)
         category = {"category": tag.category} if tag.category else {}
         rows.append(row(f"tag/{tag.name}", "k", source=source, **category))
-    return {each.key: each for each in rows}
+    return rows
 
 
 def manifest(estate: Estate) -> str:
@@ -152,9 +151,9 @@ def open_by_hand(estate: Estate, approved: set[str]) -> set[str]:
 
 
 def judged(estate: Estate, *texts: str) -> Gate:
-    how = How(limits={"tags": Limit(percent=estate.percent)})
     records = records_in(Journal(estate.before), NOW)  # type: ignore[arg-type] # as a test calls it
-    gate = plan(ask(manifest(estate)), recorded(estate), how.options, how.basis, records).gate
+    limits = {"tags": Limit(percent=estate.percent)}
+    gate = planned(manifest(estate), recorded(estate), limits=limits, records=records).gate
     return gate.with_approvals(Approval(text, "somebody") for text in texts)
 
 

@@ -7,12 +7,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from syncengine.plan.build import plan
 from syncengine.plan.gate import SHOWN_ORDER, Approval, Gate, StateRecords, approved_of, records_of
 from syncengine.resource import Key, Kind, Recorded, Removal, Row, Source
 from syncengine.state.records import ApprovalRecord, Loss
 
-from .estate import How, ask, planned, row
+from .estate import planned, row
 
 FILES = ("manifests/a.yaml", "manifests/b.yaml", "manifests/c.yaml")
 
@@ -121,8 +120,7 @@ def test_an_approval_of_removals_opens_nothing_and_deletes_no_category() -> None
 
 def again_planned(manifest: str, rows: list[Recorded], *records: ApprovalRecord, **more: Any) -> Gate:
     """Return the gate of a plan after runs that used these approvals."""
-    how, known = How(**more), StateRecords(approvals=lambda: records_of(records))
-    return plan(ask(manifest), {each.key: each for each in rows}, how.options, how.basis, known).gate
+    return planned(manifest, rows, records=StateRecords(approvals=lambda: records_of(records)), **more).gate
 
 
 def test_an_approval_under_way_covers_no_stronger_action() -> None:
