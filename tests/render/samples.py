@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from html.parser import HTMLParser
 from typing import Any
 
 from msgspec.structs import replace
@@ -44,6 +45,36 @@ def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = markdown.LIMIT, s
 
 def plan_html(plan: Plan, look: Look = PLAIN) -> str:
     return html.plan_html(plan_document(plan), look)
+
+
+class Page(HTMLParser):
+    """A page's elements, which open and close in order, and its visible text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.text = ""
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        assert not [name for name, _ in attrs if name.startswith("on") or name in ("src", "href", "style")]
+        if tag not in ("meta", "input"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] not in (["script"], ["style"]):
+            self.text += data
+
+
+def page_words(plan: Plan) -> str:
+    return Page(plan_html(plan)).text
 
 
 def tag(name: str) -> Key:

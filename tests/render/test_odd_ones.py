@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ from .samples import (
     changing,
     creating,
     field,
-    plan_html,
+    page_words,
     plan_markdown,
     plan_of,
     plan_text,
@@ -47,31 +46,6 @@ def reviewed(number: int, *others: FieldChange, **more: Any) -> Change:
 
 def mass(count: int = 299) -> list[Change]:
     return [reviewed(number) for number in range(1, count + 1)]
-
-
-class Words(HTMLParser):
-    """Collects the visible text of a page, without its script and style."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.words: list[str] = []
-        self.silent = False
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.silent = tag in ("script", "style")
-
-    def handle_endtag(self, tag: str) -> None:
-        self.silent = False
-
-    def handle_data(self, data: str) -> None:
-        if not self.silent:
-            self.words.append(data)
-
-
-def page_words(plan: Plan) -> str:
-    page = Words()
-    page.feed(plan_html(plan))
-    return "".join(page.words)
 
 
 def wide_text(plan: Plan) -> str:
