@@ -1,5 +1,4 @@
-"""An HTTP receiver that ignores Idempotency-Key: a repeated request makes a second entry. It lists its entries in
-pages."""
+"""An HTTP receiver that ignores Idempotency-Key, so that a repeated request makes a second entry."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ class Entry:
 
 @dataclass
 class Forgetful:
-    """Answers each POST by the next of `moods`, or by chance. Its list returns the entries whose reference has the
-    requested prefix."""
+    """Answers each POST by the next of `moods`, or by chance, and lists entries by a prefix of their reference."""
 
     now: Callable[[], float]
     chance: random.Random

@@ -82,9 +82,9 @@ def in_ledger(folder: Path, statement: str, values: tuple[object, ...] = ()) -> 
 
 
 @contextmanager
-def locked_ledger(folder: Path) -> Iterator[None]:
-    """Another program holds the ledger for the duration of the block."""
-    with closing(sqlite3.connect(folder / "ledger.db", isolation_level=None)) as other:
+def locked(database: Path) -> Iterator[None]:
+    """Another program holds the database for the duration of the block."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         yield
 

@@ -24,10 +24,7 @@ class Got:
 
 @dataclass
 class Receiver:
-    """`answer` returns the status and the JSON (or raw bytes) for a request.
-
-    If it returns None, the request is recorded and the connection closed. `headers` are part of every answer.
-    """
+    """`answer` returns status and JSON, or None to close the connection; `headers` are part of every answer."""
 
     url: str = ""
     got: list[Got] = field(default_factory=list)

@@ -2,56 +2,59 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import shutil
-import sqlite3
+import textwrap
+import time
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from syncengine.posted_time.delivery import Delivery
 from syncengine.render.posted_time import EVENT_WORDS
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import EventKind as Kind
-from syncengine.state.inbox_model import GroupState, Offer
-from tests.posted_time.desk import at_work, taking
+from syncengine.state.inbox_model import Offer
+from tests.posted_time.desk import at_work
 from tests.posted_time.projects import (
     JSONL,
     LOOKUPS,
     SQL_SINK,
     delivering,
     in_ledger,
-    ledger,
     lines,
     problems,
     project,
     rows,
 )
 from tests.posted_time.samples import raw
-from tests.settings.test_schema import judge
 from tests.support import warm
+from tests.support.formats import fitting
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-SECRET = "s3cr3t-V4lue"
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
+    """The exit code and the output of a command."""
+
     code: int
     out: str
     err: str
 
     @property
     def document(self) -> Any:
-        return json.loads(self.out)
+        """Its JSON document, which fits the schema of its format."""
+        found = json.loads(self.out)
+        fitting(found)
+        return found
 
 
 def program(folder: Path, *words: str, stdin: str = "", **environ: str) -> Ended:
@@ -87,23 +90,10 @@ def folder(template: Path, tmp_path: Path) -> Path:
 # --- `inbox` and `show`
 
 
-def test_the_inbox_lists_waiting_and_failed_groups(folder: Path) -> None:
-    """Each failed group is shown with its message; acknowledged groups are not listed."""
-    ended = program(folder, "inbox")
-    assert ended.code == 0
-    assert [line.split()[:2] for line in ended.out.splitlines() if line.startswith("g")] == [
-        ["g3", "conflict"],
-        ["g2", "refused"],
-    ]
-    assert "Matter NO-1 is not in the ledger." in ended.out
-    assert "2 groups." in ended.out
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         ((), ["g3", "g2"]),
-        (("--state", "acknowledged"), ["g1"]),
         (("--state", "acknowledged", "--state", "refused"), ["g2", "g1"]),
         (("--user", "JO@example.com"), ["g3", "g2"]),
         (("--user", "somebody"), []),
@@ -112,72 +102,31 @@ def test_the_inbox_lists_waiting_and_failed_groups(folder: Path) -> None:
         (("--since", "2001-01-01"), ["g3", "g2"]),
     ],
 )
-def test_the_inbox_is_filtered_by_state_user_tag_and_time(
+def test_the_inbox_lists_waiting_and_failed_groups_or_those_of_a_state_user_tag_and_time(
     folder: Path, words: Sequence[str], expected: list[str]
 ) -> None:
+    """With the message of each; acknowledged groups are listed only on demand."""
     document = program(folder, "inbox", *words, "--format", "json").document
-    assert document["format"] == "syncengine.inbox/v1"
     assert [group["groupId"] for group in document["groups"]] == expected
+    text = program(folder, "inbox", *words).out
+    assert [line.split()[0] for line in text.splitlines() if line.startswith("g")] == expected
+    assert ("Matter NO-1 is not in the ledger." in text) is ("g2" in expected)
 
 
 def test_show_prints_the_whole_story_of_a_group(folder: Path) -> None:
-    """Both as text and as JSON."""
+    """As text and as JSON, with what each offer changed."""
     text = program(folder, "show", "g1").out
     accepted = "the service accepted the status SUCCESS"
     for part in ("state: acknowledged", "archive", "reference L-g1", "offered: fetch", accepted):
         assert part in text
+    assert "  revision 1  offered: fetch\n    totalDurationSecs: 3600 → 1\n" in program(folder, "show", "g3").out
     document = program(folder, "show", "g3", "--format", "json").document
     assert (document["state"], document["group"]["totalDurationSecs"]) == ("conflict", 3600)
-    assert [event["kind"] for event in document["story"]] == [
-        "offered",
-        "attempt",
-        "attempt",
-        "verdict",
-        "offered",
-        "conflict",
-    ]
-
-
-def test_show_prints_the_changes_of_each_offer(folder: Path) -> None:
-    """Each changed field is shown with its old and new value. A group that was offered once has no changes."""
-    text = program(folder, "show", "g3").out
-    assert "  revision 1  offered: fetch\n    totalDurationSecs: 3600 → 1\n" in text
-    story = program(folder, "show", "g3", "--format", "json").document["story"]
-    assert [event["changes"] for event in story if "changes" in event] == [
-        [{"field": "totalDurationSecs", "before": 3600, "after": 1}]
-    ]
-    settled = program(folder, "retry", "g3", "--accept", "--format", "json").document
-    assert settled["changes"] == {"g3": [{"field": "totalDurationSecs", "before": 3600, "after": 1}]}
-    assert "changes" not in json.dumps(program(folder, "show", "g1", "--format", "json").document)
-
-
-def test_the_operator_sees_why_a_ledger_rejected_a_group(tmp_path: Path) -> None:
-    """`time show` and `time inbox` name the violated constraint; the message for the user does not."""
-    with at_work(delivering(tmp_path, SQL_SINK)) as desk:
-        desk.take(raw("g1", totalDurationSecs=0, timeRows=[]))
-    for words in (("show", "g1"), ("inbox",)):
-        assert "SQLITE_CONSTRAINT_CHECK" in program(tmp_path, *words).out
-    group = program(tmp_path, "show", "g1", "--format", "json").document
-    assert group["message"] == "ledger rejected the time: something in it does not fit there."
-
-
-@pytest.mark.parametrize(
-    ("words", "schema"),
-    [
-        (("inbox",), "inbox"),
-        (("inbox", *(word for state in GroupState for word in ("--state", state))), "inbox"),
-        (("show", "g1"), "group"),
-        (("show", "g3"), "group"),
-        (("preview", "--sample"), "preview"),
-        (("preview", "g2"), "preview"),
-        (("retry", "g2"), "inbox"),
-        (("retry", "g3", "--accept"), "selection"),
-        (("retry", "--sink", "ledger", "--since", "1d"), "selection"),
-        (("retry", "--sink", "ledger", "--since", "1d", "-y"), "inbox"),
-    ],
-)
-def test_json_output_matches_its_schema(folder: Path, words: Sequence[str], schema: str) -> None:
-    judge(f"{schema}.schema.json").validate(program(folder, *words, "--format", "json").document)
+    kinds = ["offered", "attempt", "attempt", "verdict", "offered", "conflict"]
+    assert [event["kind"] for event in document["story"]] == kinds
+    changed = [{"field": "totalDurationSecs", "before": 3600, "after": 1}]
+    assert [event["changes"] for event in document["story"] if "changes" in event] == [changed]
+    assert program(folder, "retry", "g3", "--accept", "--format", "json").document["changes"] == {"g3": changed}
 
 
 def test_each_kind_of_event_has_its_words() -> None:
@@ -189,9 +138,7 @@ def test_each_kind_of_event_has_its_words() -> None:
     [
         (("show", "nobody"), 1),
         (("inbox", "--state", "lost"), 64),
-        (("inbox", "--since", "soon"), 64),
         (("preview",), 64),
-        (("preview", "x", "--sample"), 64),
         (("preview", "nobody"), 1),
         (("retry",), 64),
         (("retry", "nobody"), 1),
@@ -199,13 +146,10 @@ def test_each_kind_of_event_has_its_words() -> None:
         (("retry", "g3"), 1),
         (("retry", "--sink", "nobody", "--since", "1d"), 64),
         (("retry", "--sink", "ledger"), 64),
-        (("retry", "--since", "1d"), 64),
         (("retry", "g2", "--since", "1d"), 64),
-        (("retry", "g2", "-y"), 64),
         (("retry", "g2", "--sink", "ledger", "--since", "1d"), 64),
         (("retry", "--state", "troubled", "--sink", "ledger", "--since", "1d"), 64),
         (("retry", "--sink", "ledger", "--since", "1d", "--accept"), 64),
-        (("inbox", "--since", "2999-01-01T00:00:00Z"), 64),
     ],
 )
 def test_a_command_that_cannot_run_reports_it_as_json(folder: Path, words: Sequence[str], code: int) -> None:
@@ -220,13 +164,6 @@ def test_a_missing_folder_is_an_error_and_no_empty_inbox(tmp_path: Path) -> None
     """Otherwise a script that monitors a mistyped folder would never see a failed group."""
     ended = program(tmp_path / "nowhere", "inbox")
     assert (ended.code, "no such folder" in ended.err, ended.out) == (64, True, "")
-
-
-@pytest.mark.parametrize("given", ["{}", '{"groupId": 5}'])
-def test_a_group_without_a_valid_id_is_previewed_as_a_failure(folder: Path, given: str) -> None:
-    """Its `groupId` is missing or is not a string."""
-    document = program(folder, "preview", "-", "--format", "json", stdin=given).document
-    assert (document["outcome"], "no id" in document["message"]) == ("FAILURE", True)
 
 
 def test_the_inbox_command_creates_no_inbox(tmp_path: Path) -> None:
@@ -271,28 +208,9 @@ def test_an_id_that_is_too_long_for_a_file_is_one_of_the_inbox(folder: Path) -> 
 def test_a_preview_is_offline(tmp_path: Path) -> None:
     """It needs neither the database nor the secrets."""
     deliver = SQL_SINK + "- {name: pms, http: {url: {env: NO_URL}, headers: {Authorization: {env: NO_TOKEN}}}}\n"
-    text = f"{LOOKUPS}deliver:\n" + "".join(f"  {line}\n" for line in deliver.splitlines())
-    project(tmp_path, text, "ledger: {sql: {env: NO_DATABASE}}")
+    project(tmp_path, f"{LOOKUPS}deliver:\n{textwrap.indent(deliver, '  ')}", "ledger: {sql: {env: NO_DATABASE}}")
     document = program(tmp_path, "preview", "--sample", "--format", "json").document
     assert [sink["sink"] for sink in document["sinks"]] == ["ledger", "pms"]
-
-
-def test_a_preview_says_what_would_be_refused(folder: Path) -> None:
-    """With the message that the user would get."""
-    text = "refuse:\n  - {when: not tag, message: Assign a tag.}\ndeliver: [{name: a, jsonl: {path: a}}]\n"
-    project(folder, text)
-    (folder / "group.json").write_text(json.dumps(raw(tags=[])))
-    document = program(folder, "preview", "group.json", "--format", "json").document
-    assert (document["outcome"], document["message"], document["sinks"]) == ("FAILURE", "Assign a tag.", [])
-
-
-def test_a_preview_names_file_and_line_of_a_failing_template(folder: Path) -> None:
-    project(
-        folder, "deliver:\n  - name: a\n    jsonl: {path: a, json: {x: '{{ user.experienceWeightingPercent * 2 }}'}}\n"
-    )
-    (folder / "group.json").write_text(json.dumps(raw()))
-    document = program(folder, "preview", "group.json", "--format", "json").document
-    assert (document["outcome"], "syncengine.yaml:7" in document["message"]) == ("FAILURE", True)
 
 
 BILLED = """\
@@ -329,26 +247,34 @@ def test_a_preview_says_what_depends_on_a_lookup(expression: str, expected: str,
 )
 def test_a_preview_has_no_outcome_where_a_lookup_decides(condition: str, expression: str, tmp_path: Path) -> None:
     """The outcome is neither a success nor trouble: the message names the lookup value that decides."""
-    text = BILLED.replace("WHEN", f"when: {condition}").replace("AMOUNT", f"{{{{ {expression} }}}}")
-    project(tmp_path, text)
+    project(tmp_path, BILLED.replace("WHEN", f"when: {condition}").replace("AMOUNT", f"{{{{ {expression} }}}}"))
     document = program(tmp_path, "preview", "--sample", "--format", "json").document
-    judge("preview.schema.json").validate(document)
     assert (document["outcome"], document["sinks"]) == (None, [])
     assert "it depends on <person.rate>, and a preview reads no lookup" in document["message"]
     assert ": not known before a lookup is read" in program(tmp_path, "preview", "--sample").out
 
 
-@pytest.mark.parametrize(("kind", "rate"), [("REAL", 250.5), ("INTEGER", 250), ("NUMERIC", 250.5), ("TEXT", "250.5")])
-def test_hours_are_multiplied_by_a_rate_of_any_column_type(kind: str, rate: object, tmp_path: Path) -> None:
-    """The rate is a REAL, INTEGER or NUMERIC column; a TEXT column needs the filter `float`."""
-    with closing(sqlite3.connect(ledger(tmp_path))) as database, database:
-        database.execute(f"ALTER TABLE matter ADD rate {kind}")
-        database.execute("UPDATE matter SET rate = ?", (rate,))
-    number = "(lookup.person.rate | float)" if kind == "TEXT" else "lookup.person.rate"
-    text = BILLED.replace("    WHEN\n", "").replace("AMOUNT", f"{{{{ duration.hours * {number} * 100 }}}}")
-    opened = Delivery.of(project(tmp_path, text), {})
-    (verdict,) = taking(opened, raw(totalDurationSecs=900))
-    assert (verdict.outcome, rows(tmp_path)) == ("SUCCESS", [("g1", 7, 6250 if kind == "INTEGER" else 6262.5)])
+FAILS = {
+    "no id": ("deliver: []\n", {}, "no id"),
+    "an id that is no text": ("deliver: []\n", {"groupId": 5}, "no id"),
+    "a rule": ("refuse: [{when: not tag, message: Assign a tag.}]\n", raw(tags=[]), "Assign a tag."),
+    "a template": (
+        "deliver:\n  - {name: a, jsonl: {path: a, json: {x: '{{ user.experienceWeightingPercent * 2 }}'}}}\n",
+        raw(),
+        "syncengine.yaml:6",
+    ),
+}
+
+
+@pytest.mark.parametrize(("posted_time", "group", "words"), FAILS.values(), ids=FAILS)
+def test_a_preview_says_what_would_be_refused(
+    posted_time: str, group: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    """With the message that the user would get; of a template that fails, with its place."""
+    project(tmp_path, posted_time)
+    document = program(tmp_path, "preview", "-", "--format", "json", stdin=json.dumps(group)).document
+    assert (document["outcome"], document["sinks"]) == ("FAILURE", [])
+    assert words in document["message"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "1", '[{"a": 1}, {"a": 2}]', "\x00"])
@@ -386,8 +312,6 @@ def test_retry_delivers_a_refused_group_once_its_cause_is_gone(folder: Path) -> 
     ended = program(folder, "retry", "--state", "refused", "--format", "json")
     assert (ended.code, [group["state"] for group in ended.document["groups"]]) == (0, ["accepted"])
     assert ("g2", 9, 3600) in rows(folder)
-    with open_inbox(str(folder / ".syncengine/state.db"), write=False) as inbox:
-        assert ("g2", "SUCCESS") in [(w.group_id, w.status) for w in inbox.waiting()]
 
 
 def test_retry_settles_a_conflict_only_with_accept(folder: Path) -> None:
@@ -396,23 +320,20 @@ def test_retry_settles_a_conflict_only_with_accept(folder: Path) -> None:
     assert (refused.code, "conflict" in refused.err, "--accept" in refused.err) == (1, True, True)
     assert "totalDurationSecs: 3600 → 1\n" in refused.err
     sinks = SQL_SINK + "- {name: later, jsonl: {path: later.jsonl}}\n"
-    project(folder, LOOKUPS + "deliver:\n" + "".join(f"  {line}\n" for line in sinks.splitlines()))
+    project(folder, LOOKUPS + "deliver:\n" + textwrap.indent(sinks, "  "))
     accepted = program(folder, "retry", "g3", "--accept")
     assert "g3 was decided without sink later" in accepted.err
     assert (accepted.code, accepted.out) == (0, "Settled: 1 group.\n  g3\n    totalDurationSecs: 3600 → 1\n")
-    with open_inbox(str(folder / ".syncengine/state.db"), write=False) as inbox:
-        entry = inbox.entry("g3")
-    assert entry is not None
-    assert (entry.state, entry.outcome, entry.waiting) == ("accepted", "SUCCESS", True)
+    settled = program(folder, "show", "g3", "--format", "json").document
+    assert (settled["state"], settled["outcome"]) == ("accepted", "SUCCESS")
 
 
 def test_retry_says_that_a_group_was_decided_before_a_sink_was_added(folder: Path) -> None:
-    """The added sink gets nothing. A group without a verdict SUCCESS is delivered to it, and a sink with a condition
-    may not have been meant for the group."""
+    """The added sink gets nothing, unless the group had no verdict SUCCESS. A condition may explain the lack."""
     sinks = (
         SQL_SINK + JSONL + "- {name: added, jsonl: {path: added.jsonl}}\n- {name: some, when: tag, jsonl: {path: b}}\n"
     )
-    project(folder, LOOKUPS + "deliver:\n" + "".join(f"  {line}\n" for line in sinks.splitlines()))
+    project(folder, LOOKUPS + "deliver:\n" + textwrap.indent(sinks, "  "))
     ended = program(folder, "retry", "g1")
     assert (ended.code, (folder / "added.jsonl").exists()) == (0, False)
     assert "g1 was decided without sink added, as before the sink was added or by --accept, and is not" in ended.err
@@ -426,21 +347,18 @@ def test_retry_says_that_a_group_was_decided_before_a_sink_was_added(folder: Pat
 
 
 def test_redelivery_without_y_only_lists_the_groups(folder: Path) -> None:
-    """With `-y` the sink takes the groups that it lost and no others. A conflict stays one until a person settles
-    it."""
+    """With `-y` the sink takes the groups that it lost and no others. A conflict waits for a person."""
     in_ledger(folder, "DELETE FROM time WHERE id = 'g1'")
     in_ledger(folder, "DELETE FROM syncengine_receipts WHERE group_id = 'g1'")
-    rehearsed = program(folder, "retry", "--sink", "ledger", "--since", "1d", "--format", "json")
+    again = ("retry", "--sink", "ledger", "--since", "1d")
+    rehearsed = program(folder, *again, "--format", "json")
     assert (rehearsed.code, rehearsed.document["groups"]) == (0, ["g1"])
-    assert [row[0] for row in rows(folder)] == ["g3"]
-    assert program(folder, "retry", "--sink", "ledger", "--since", "1d", "-y").code == 0
-    assert sorted(row[0] for row in rows(folder)) == ["g1", "g3"]
-    assert len(lines(folder)) == 2
     assert "time retry g3 --accept" in rehearsed.err
-    with open_inbox(str(folder / ".syncengine/state.db"), write=False) as inbox:
-        entry = inbox.entry("g3")
-    assert entry is not None
-    assert (entry.state, entry.outcome) == ("conflict", "FAILURE")
+    assert [row[0] for row in rows(folder)] == ["g3"]
+    assert program(folder, *again, "-y").code == 0
+    assert (sorted(row[0] for row in rows(folder)), len(lines(folder))) == (["g1", "g3"], 2)
+    conflict = program(folder, "show", "g3", "--format", "json").document
+    assert (conflict["state"], conflict["outcome"]) == ("conflict", "FAILURE")
 
 
 def test_retry_queues_a_group_while_another_process_holds_the_inbox(folder: Path) -> None:
@@ -450,20 +368,90 @@ def test_retry_queues_a_group_while_another_process_holds_the_inbox(folder: Path
         ended = program(folder, "retry", "g2")
         assert (ended.code, "the inbox is locked by" in ended.err, "Queued" in ended.out) == (0, True, True)
         document = program(folder, "retry", "g2", "--format", "json").document
-        judge("selection.schema.json").validate(document)
         assert (document["act"], document["groups"]) == ("asked", ["g2"])
         assert ("g2", 9, 3600) not in rows(folder)
         assert desk.catch_up() == 1
     assert ("g2", 9, 3600) in rows(folder)
 
 
-def test_no_output_carries_a_secret(folder: Path) -> None:
-    """Neither the secret of a header nor that of a URL appears in text, in JSON or in the state."""
-    http = "- {name: pms, http: {url: {env: PMS}, headers: {Authorization: {env: TOKEN}}, json: {a: 1}}}\n"
-    project(folder, "deliver:\n  " + http)
-    environ = {"PMS": f"http://u:{SECRET}@127.0.0.1:1", "TOKEN": SECRET}
-    for words in (("preview", "--sample"), ("retry", "g2"), ("show", "g2"), ("inbox",)):
-        for format in ("text", "json"):
-            ended = program(folder, *words, "--format", format, **environ)
-            assert SECRET not in ended.out + ended.err
-    assert SECRET.encode() not in (folder / ".syncengine/state.db").read_bytes()
+# --- export
+
+
+EACH = JSONL.replace("{name: archive,", "{name: archive, each: tag,")
+
+
+def table(ended: Ended) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(ended.out, newline="")))
+
+
+def taken(folder: Path, *groups: dict[str, object], deliver: str = JSONL + SQL_SINK) -> None:
+    with at_work(delivering(folder, deliver)) as desk:
+        for group in groups:
+            desk.take(group)
+
+
+def test_each_delivery_is_a_row_with_its_reference(tmp_path: Path) -> None:
+    """The JSON holds the whole groups, so that a lost target can be filled again."""
+    taken(tmp_path, raw("g1"), raw("g2", tags=[{"name": "NO-1"}]), raw("g3"))
+    ended = program(tmp_path, "export", "--since", "30d", "--format", "csv")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("delivered,groupId,sink,externalId,date,start,tag,user,")
+    rows = table(ended)
+    assert [(row["groupId"], row["sink"], row["externalId"]) for row in rows] == [
+        ("g1", "archive", ""),
+        ("g1", "ledger", "L-g1"),
+        ("g3", "archive", ""),
+        ("g3", "ledger", "L-g3"),
+    ]
+    assert {(row["seconds"], row["tag"], row["outcome"]) for row in rows} == {("3600", "ACME-0042", "SUCCESS")}
+    document = program(tmp_path, "export", "--format", "json").document
+    assert [item["group"]["groupId"] for item in document["deliveries"]] == ["g1", "g1", "g3", "g3"]
+    assert "s3cr3t-caller" not in str(document)
+
+
+def test_sink_and_since_filter_the_deliveries(tmp_path: Path) -> None:
+    """An unknown sink is a usage error; without a delivery or an inbox only the header is printed."""
+    delivering(tmp_path, JSONL)._databases.close()
+    assert len(program(tmp_path, "export").out.splitlines()) == 1
+    taken(tmp_path, raw("g1"))
+    assert [row["sink"] for row in table(program(tmp_path, "export", "--sink", "ledger"))] == ["ledger"]
+    time.sleep(0.01)
+    nothing = program(tmp_path, "export", "--since", datetime.now(UTC).isoformat())
+    assert (nothing.code, len(nothing.out.splitlines())) == (0, 1)
+    wrong = program(tmp_path, "export", "--sink", "ledgre")
+    assert (wrong.code, wrong.out, "choose from archive, ledger" in wrong.err) == (64, "", True)
+
+
+def test_shares_of_tags_add_up_to_the_whole(tmp_path: Path) -> None:
+    """Each tag has its own row, split by the current settings."""
+    taken(
+        tmp_path, raw("g1", tags=[{"name": "ACME-0043"}, {"name": "ACME-0042"}], totalDurationSecs=3601), deliver=EACH
+    )
+    rows = table(program(tmp_path, "export"))
+    assert sorted((row["tag"], row["seconds"], row["postedSeconds"]) for row in rows) == [
+        ("ACME-0042", "1801", "3601"),
+        ("ACME-0043", "1800", "3601"),
+    ]
+
+
+def test_no_text_runs_as_a_formula_or_leaves_its_cell(tmp_path: Path) -> None:
+    """In CSV a formula gets a leading apostrophe, and the quoting follows RFC 4180; in JSON texts are unchanged."""
+    formulas = ['=HYPERLINK("http://x","y")', "+1+1", "-2", "@SUM(A1)", "\t=1", "  =1+1"]
+    texts = [*formulas, 'He said "no",\nthen left; ü']
+    taken(tmp_path, *(raw(f"g{number}", description=text) for number, text in enumerate(texts)), deliver=JSONL)
+    cells = [row["description"] for row in table(program(tmp_path, "export"))]
+    assert cells == [*(f"'{text}" for text in formulas), texts[-1]]
+    items = program(tmp_path, "export", "--format", "json").document["deliveries"]
+    assert [item["group"]["description"] for item in items] == texts
+
+
+def test_a_reduced_group_is_exported_with_its_receipt_only(tmp_path: Path) -> None:
+    """A warning names `postedTime.keep`, which keeps groups longer."""
+    taken(tmp_path, raw("g1"))
+    with open_inbox(str(tmp_path / ".syncengine/state.db"), write=True) as inbox:
+        inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
+        assert inbox.write(lambda tx: tx.reduce(time.time() + 60)) == 1
+    ended = program(tmp_path, "export", "--sink", "ledger")
+    (row,) = table(ended)
+    assert (row["groupId"], row["externalId"], row["seconds"], row["user"]) == ("g1", "L-g1", "", "")
+    assert "`postedTime.keep`" in ended.err

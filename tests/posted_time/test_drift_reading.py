@@ -68,80 +68,52 @@ def found(drift: Drift) -> dict[str, tuple[str, int]]:
 # --- pages
 
 
-def test_groups_that_are_posted_while_it_reads_are_not_counted_twice() -> None:
-    """Each page brings 50 newer groups, so pages by number would repeat groups."""
-    groups = [group(n, NOW - n, "X") for n in range(1_700)]
+def test_each_group_is_counted_once_however_the_service_pages() -> None:
+    """Each page brings 50 newer groups, has at most 300, and may include the instant of `submittedBefore`."""
+    groups = [group(n, NOW - n, "X", "X") for n in range(1_000)]
     pages = 0
 
     def page(limit: int, before: int | None) -> list[Group]:
         nonlocal pages
         groups[:0] = [group(10_000 + 50 * pages + n, NOW + 1 + 50 * pages + n, "X") for n in range(50)]
         pages += 1
-        return obedient(groups)(limit, before)
+        return obedient(groups)(300, before and before + 1)
 
     drift = read(page)
     assert pages > 3
-    assert drift.reading.groups == 1_700 + 50
-    assert drift.reading.is_complete
+    assert (drift.reading.groups, drift.reading.is_complete) == (1_050, True)
+    assert found(drift) == {"X": ("unknown", 1_050)}
 
 
-def test_a_service_with_smaller_pages_is_read_to_the_end() -> None:
-    """A short page is not taken for the last one."""
-    groups = [group(n, NOW - n, "X") for n in range(40)]
-    assert read(lambda limit, before: obedient(groups)(7, before)).reading.groups == 40
+def test_a_list_that_cannot_be_read_to_its_end_is_incomplete() -> None:
+    """Its groups are counted once, and no tag is reported as unused."""
 
-
-def test_submittedbefore_may_include_its_instant() -> None:
-    """Groups of that instant are counted once."""
-    groups = [group(n, NOW - n, "X") for n in range(1_200)]
-    drift = read(lambda limit, before: obedient(groups)(limit, before and before + 1))
-    assert (drift.reading.groups, drift.reading.is_complete) == (1_200, True)
-
-
-def test_a_service_that_ignores_submittedbefore_is_noticed() -> None:
-    """Its newest groups are counted once, the reading is incomplete, and no tag is reported as unused."""
-    groups = [group(n, NOW - n, "X") for n in range(900)]
-    drift = read(lambda limit, _: obedient(groups)(limit, None), Recollection(row("A")), unused_since=0.0)
-    assert (drift.reading.groups, drift.reading.ignored, drift.reading.is_complete) == (500, True, False)
-    assert found(drift) == {"X": ("unknown", 500)}
-
-
-def test_reading_stops_after_the_most_pages() -> None:
-    """An endless list, in which each page is new and older, is reported as incomplete."""
-
-    def page(limit: int, before: int | None) -> list[Group]:
+    def endless(limit: int, before: int | None) -> list[Group]:
         first = NOW if before is None else before - 1
         return [group(first - n, first - n, "X") for n in range(limit)]
 
-    drift = read(page, most=12)
-    assert (drift.reading.endless, drift.reading.is_complete) == (True, False)
-    assert drift.reading.groups == 500 + 11 * 499
-
-
-def test_an_instant_with_more_groups_than_a_page_is_reported() -> None:
-    """The service lists at most 500 groups of one instant."""
-    groups = [group(n, NOW, "X") for n in range(600)] + [group(1_000, NOW - DAY, "Y")]
-    drift = read(obedient(groups))
-    assert (drift.reading.hidden, drift.reading.groups) == ([NOW], 501)
+    many = [group(n, NOW - n, "X") for n in range(900)]
+    ignoring = read(lambda limit, _: obedient(many)(limit, None), Recollection(row("A")), unused_since=0.0)
+    assert (ignoring.reading.groups, ignoring.reading.ignored, ignoring.reading.is_complete) == (500, True, False)
+    assert found(ignoring) == {"X": ("unknown", 500)}
+    going_on = read(endless, most=12)
+    assert (going_on.reading.endless, going_on.reading.is_complete) == (True, False)
+    assert going_on.reading.groups == 500 + 11 * 499
+    hiding = read(obedient([*(group(n, NOW, "X") for n in range(600)), group(1_000, NOW - DAY, "Y")]))
+    assert (hiding.reading.hidden, hiding.reading.groups) == ([NOW], 501)
 
 
 def test_reading_ends_at_the_start_of_the_window() -> None:
-    """The list is newest first, so one page is enough here."""
+    """The list is newest first, so one page is enough; in another order, groups behind older ones are found."""
     asked = []
 
     def page(limit: int, before: int | None) -> list[Group]:
         asked.append(before)
-        return obedient([group(n, NOW - n * 1_000, "X") for n in range(5_000)])(limit, before)
+        return obedient([group(n, NOW - n * 1_000, "X") for n in range(900)])(limit, before)
 
     drift = read(page, since=(NOW - 100_000) / 1000)
     assert (len(asked), drift.reading.groups) == (1, 101)
-
-
-def test_a_list_in_another_order_is_filtered() -> None:
-    """With the oldest first within a page, groups of the window are found behind those that are too old."""
-    groups = [group(n, NOW - n * 1_000, "X") for n in range(900)]
-    drift = read(lambda limit, before: obedient(groups)(limit, before)[::-1], since=(NOW - 700_000) / 1000)
-    assert drift.reading.groups == 701
+    assert read(lambda *given: page(*given)[::-1], since=(NOW - 700_000) / 1000).reading.groups == 701
 
 
 # --- invalid answers
@@ -167,20 +139,9 @@ def test_an_error_status_is_mapped_to_an_exit_code(status: int, exit_code: int) 
     assert refused.value.exit_code == exit_code
 
 
-ODD: list[Any] = [
-    7,
-    None,
-    "text",
-    [],
-    {},
-    {"submissionTime": "soon"},
-    {"submissionTime": True},
-    {"submissionTime": -1},
-    {"submissionTime": NOW, "tags": "X"},
-    {"submissionTime": NOW, "tags": [7]},
-    {"submissionTime": NOW, "tags": [{"name": ["X"]}]},
-    {"submissionTime": NOW, "groupId": {"x": 1}},
-]
+ODD: list[Any] = [7, None, "text", [], {}, {"submissionTime": "soon"}, {"submissionTime": True}, {"submissionTime": -1},
+    *({"submissionTime": NOW, **more} for more in (
+        {"tags": "X"}, {"tags": [7]}, {"tags": [{"name": ["X"]}]}, {"groupId": {"x": 1}}))]  # fmt: skip
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
@@ -211,21 +172,24 @@ def test_bad_characters_in_one_group_do_not_affect_others(text: bytes) -> None:
 # --- memory
 
 
-def peak(groups: int) -> int:
-    """The peak memory in bytes for reading that many groups of 300 tags, each with a long narrative."""
+def numbered(count: int, tags: int, **more: Any) -> Page:
+    """A list of so many groups, whose tags are T-0, T-1 and so on."""
 
     def page(limit: int, before: int | None) -> list[Group]:
-        first = NOW if before is None else before - 1
-        numbers = range(NOW - first, min(NOW - first + limit, groups))
-        return [group(n, NOW - n, f"T-{n % 300}", formattedNarrative="long " * 40) for n in numbers]
+        first = 0 if before is None else NOW - before + 1
+        return [group(n, NOW - n, f"T-{n % tags}", **more) for n in range(first, min(first + limit, count))]
 
+    return page
+
+
+def peak(groups: int) -> int:
+    """The peak memory in bytes for reading that many groups of 300 tags, each with a long narrative."""
     before = gc.get_threshold()
     gc.collect()
     gc.set_threshold(100, 5, 5)  # so that uncollected garbage does not count
     tracemalloc.start()
     try:
-        drift = read(page)
-        assert drift.reading.groups == groups
+        assert read(numbered(groups, 300, formattedNarrative="long " * 40)).reading.groups == groups
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -241,12 +205,7 @@ def test_memory_does_not_grow_with_the_number_of_groups() -> None:
 def test_the_number_of_listed_unknown_tags_is_bounded() -> None:
     """Each group has its own unknown tag: the first `MOST_UNKNOWN` are listed, the others only counted."""
     many = MOST_UNKNOWN + 700
-
-    def page(limit: int, before: int | None) -> list[Group]:
-        first = NOW if before is None else before - 1
-        return [group(n, NOW - n, f"T-{n}") for n in range(NOW - first, min(NOW - first + limit, many))]
-
-    drift = read(page)
+    drift = read(numbered(many, many))
     assert (len(drift.findings), drift.unlisted) == (MOST_UNKNOWN, 700)
 
 
@@ -269,21 +228,16 @@ IDENTIFIED = group(2, NOW - 5, {"name": "B", "externalId": "7"})
         ({"description": "d"}, {"description": "e"}, {"description": "e"}),
         ({"description": "d"}, {"description": ""}, {"description": ""}),
         ({"description": "d"}, {}, None),
-        ({"description": "d"}, {"description": None}, None),
         ({"description": "d"}, {"description": " d\n"}, None),
         ({"description": "é"}, {"description": "e\u0301"}, None),
         ({"description": "d"}, {"description": "D"}, {"description": "D"}),
         ({"description": ""}, {"description": "kept"}, None),
         ({}, {"description": "e", "path": "/x", "externalId": "1"}, None),
         ({"path": "/"}, {"path": ""}, None),
-        ({"path": "/"}, {}, None),
         ({"path": "/a"}, {"path": "/b"}, {"path": "/b"}),
-        ({"path": "/a"}, {"path": "/"}, {"path": "/"}),
         ({"externalId": "1"}, {"externalId": "2"}, {"externalId": "2"}),
-        ({"externalId": "1"}, {"externalId": ""}, {"externalId": ""}),
         ({"externalId": "1"}, {"externalId": 1}, None),
         ({"externalId": ""}, {"externalId": "2"}, {"externalId": "2"}),
-        ({"externalId": ""}, {}, None),
         ({"externalId": "1"}, {}, None),
     ],
 )
@@ -300,33 +254,22 @@ def test_a_missing_external_id_differs_if_other_tags_show_theirs() -> None:
     assert differing({"externalId": "1", "description": "d"}, {"description": "e"}) == {"description": "e"}
 
 
-@pytest.mark.parametrize(
-    ("status", "kinds"),
-    [
-        (Status.ACTIVE, {"differs"}),
-        (Status.RETIRED, {"retired-in-use"}),
-        (Status.DELETED, {"retired-in-use"}),
-        (Status.RELEASED, set()),
-    ],
-)
-def test_a_released_tag_is_left_alone(status: Status, kinds: set[str]) -> None:
-    """It stays at the service and may tag time; a retired or deleted tag should not."""
-    drift = read(
-        obedient([group(1, NOW, {"name": "A", "description": "e"})]), Recollection(row("A", status, description="d"))
-    )
+KINDS = [
+    (Status.ACTIVE, {"differs"}),
+    (Status.RETIRED, {"retired-in-use"}),
+    (Status.DELETED, {"retired-in-use"}),
+    (Status.RELEASED, set()),
+]
+
+
+@pytest.mark.parametrize(("status", "kinds"), KINDS)
+def test_a_released_tag_and_one_in_doubt_are_left_alone(status: Status, kinds: set[str]) -> None:
+    """A released tag may tag time, a retired or deleted one should not; what the service holds in doubt is unknown."""
+    page = obedient([group(1, NOW, {"name": "A", "description": "e"})])
+    drift = read(page, Recollection(row("A", status, description="d")))
     assert {finding.kind.value for finding in drift.findings} == kinds
-
-
-@pytest.mark.parametrize("status", Status)
-def test_a_doubtful_row_is_no_finding(status: Status) -> None:
-    """It is unknown what the service holds for it."""
     doubtful = Recorded(Key(Kind.TAG, "A"), Body({"description": "d"}), status, doubtful=True)
-    drift = read(
-        obedient([group(1, NOW, {"name": "A", "description": "e"})]),
-        Recollection(doubtful),
-        unused_since=NOW / 1000 + 1,
-    )
-    assert drift.findings == ()
+    assert read(page, Recollection(doubtful), unused_since=NOW / 1000 + 1).findings == ()
 
 
 @pytest.mark.parametrize(("later", "count"), [(-1, 0), (0, 0), (1, 1)])
@@ -348,10 +291,6 @@ def test_a_name_in_another_unicode_form_is_another_tag() -> None:
     """The finding names the similar declared tag."""
     (finding,) = read(obedient([group(1, NOW, "acme-É")]), Recollection(row("ACME-e\u0301"))).findings
     assert (finding.kind.value, finding.similar) == ("unknown", "ACME-e\u0301")
-
-
-def test_a_tag_that_a_group_shows_twice_counts_once() -> None:
-    assert found(read(obedient([group(1, NOW, "X", "X")]))) == {"X": ("unknown", 1)}
 
 
 def test_a_row_written_while_the_list_is_read_is_no_finding() -> None:

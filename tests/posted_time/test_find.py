@@ -1,5 +1,4 @@
-"""A receiver that ignores Idempotency-Key is searched with `find` before a group is sent again: nothing is lost or
-doubled."""
+"""`find` looks for a group at a receiver that ignores Idempotency-Key, so that nothing is there twice."""
 
 from __future__ import annotations
 
@@ -10,6 +9,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -22,9 +22,9 @@ from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.retry import deliver_again
 from syncengine.state.database import open_database
 from syncengine.state.inbox import open_inbox
-from syncengine.state.inbox_model import PostedTimeStatus
+from syncengine.state.inbox_model import InboxEntry, PostedTimeStatus
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE
-from tests.posted_time.forgetful import FIND, Forgetful, finding_sink, forgetting
+from tests.posted_time.forgetful import FIND, Entry, Forgetful, finding_sink, forgetting
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
 from tests.posted_time.projects import problems, project
 from tests.posted_time.receiver import Got
@@ -46,8 +46,8 @@ class Clock:
 class Connector:
     """A connector that may die at any transaction of its inbox, and then starts again."""
 
-    def __init__(self, folder: Path, deliver: str, clock: Clock) -> None:
-        self.project = project(folder, f"deliver:\n{textwrap.indent(deliver, '  ')}")
+    def __init__(self, folder: Path, deliver: str, clock: Clock, sources: str = "ledger: {sql: ledger.db}") -> None:
+        self.project = project(folder, f"deliver:\n{textwrap.indent(deliver, '  ')}", sources)
         self.clock, self.fate = clock, Fate()
         open_inbox(self.project.state, write=True).close()
 
@@ -80,8 +80,7 @@ class Connector:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_each_group_is_there_once_whatever_is_cut_late_or_killed(seed: int, tmp_path: Path) -> None:
-    """The service offers each group until it gets SUCCESS, and FAILURE is only sent for a group that the receiver does
-    not have."""
+    """The service offers each until it gets SUCCESS; FAILURE is only sent for what the receiver does not have."""
     chance, clock = random.Random(seed), Clock()
     usual = ("take", "take", "cut", "lost", "gateway", "late", "down", "refuse")
     with forgetting(clock, seed, usual=usual, asking=("answer",) * 3 + ("cut", "down", "odd")) as pms:
@@ -111,16 +110,28 @@ class Case(NamedTuple):
     pms: Forgetful
     connector: Connector
 
+    def take(self, group: str = "g1", wait: float = 0.0, **given: object) -> Verdict:
+        """The verdict on a group that is offered after so many seconds."""
+        self.clock.at += wait
+        (verdict,) = self.connector.take(raw(group, **given))
+        return verdict
+
     def loses(self, mood: str = "lost", group: str = "g1") -> None:
         """Deliver a group whose outcome stays unknown."""
         self.pms.moods.append(mood)
-        (verdict,) = self.connector.take(raw(group))
-        assert verdict.outcome is TROUBLE
+        assert self.take(group).outcome is TROUBLE
 
     def lists(self, status: int, answer: object) -> None:
         """Give this answer whenever the list of entries is asked for."""
         pms = self.pms
         pms.receiver.answer = lambda got: (status, answer) if got.method == "GET" else pms.answer(got)
+
+    def entry(self) -> InboxEntry:
+        """The group `g1` in the inbox."""
+        with open_inbox(self.connector.project.state, write=False) as inbox:
+            entry = inbox.entry("g1")
+        assert entry is not None
+        return entry
 
 
 @contextmanager
@@ -157,89 +168,65 @@ def test_a_receiver_that_wants_ten_years_without_questions_has_a_day(case: Case)
     assert asyncio.run(story()) == [TROUBLE, TROUBLE, TROUBLE, SUCCESS]
 
 
-def test_find_asks_only_after_an_unclear_attempt_and_a_wait(case: Case) -> None:
-    """During the wait nothing is sent, and the trouble is explained in the note that `time show` prints."""
-    assert case.connector.take(raw("g0"))[0].outcome is SUCCESS
-    case.loses()
-    assert case.pms.questions == []
-    case.clock.at += 59
-    (verdict,) = case.connector.take(raw("g1"))
-    assert (verdict.outcome, case.pms.questions) == (TROUBLE, [])
-    assert verdict.message is not None
-    assert verdict.message.startswith("pms may already have this time.")
-    with open_inbox(case.connector.project.state, write=False) as inbox:
-        entry = inbox.entry("g1")
-        assert entry is not None
-        assert (entry.note or "").startswith("perhaps taken: ")
-    case.clock.at += 20
-    assert case.connector.take(raw("g1")) == [Verdict(SUCCESS, None, "E1")]
-    assert len(case.pms.questions) == 1
-    assert len(case.pms.has("g1")) == 1
+@pytest.mark.parametrize(("after", "wait"), [("after: 60s}", 60), ("}, timeout: 7s", 67)], ids=["set", "default"])
+def test_find_asks_only_after_an_unclear_attempt_and_a_wait(after: str, wait: int, tmp_path: Path) -> None:
+    """Of the timeout and a minute, unless `after` is set. Meanwhile nothing is sent; a note explains the trouble."""
+    with finding(tmp_path, FIND.replace(" after: 60s}", after).replace(",}", "}")) as case:
+        assert case.take("g0").outcome is SUCCESS
+        case.loses()
+        assert case.pms.questions == []
+        verdict = case.take(wait=wait - 1)
+        assert (verdict.outcome, case.pms.questions) == (TROUBLE, [])
+        assert (verdict.message or "").startswith("pms may already have this time.")
+        assert (case.entry().note or "").startswith("perhaps taken: ")
+        assert case.take(wait=20) == Verdict(SUCCESS, None, "E1")
+        assert (len(case.pms.questions), len(case.pms.has("g1"))) == (1, 1)
 
 
 @pytest.mark.parametrize("mood", ["cut", "late"])
 def test_a_group_that_is_not_found_is_sent_again(mood: str, case: Case) -> None:
     """An entry that is made late is found, because `find` asks after the wait."""
     case.loses(mood)
-    case.clock.at += 61
-    assert case.connector.take(raw("g1"))[0].outcome is SUCCESS
+    assert case.take(wait=61).outcome is SUCCESS
     assert len(case.pms.has("g1")) == 1
-
-
-def test_find_without_after_waits_for_the_timeout_and_a_minute(tmp_path: Path) -> None:
-    with finding(tmp_path, FIND.replace(", after: 60s}", "}, timeout: 7s")) as case:
-        case.loses()
-        case.clock.at += 66
-        assert case.connector.take(raw("g1"))[0].outcome is TROUBLE
-        case.clock.at += 2
-        assert case.connector.take(raw("g1"))[0].outcome is SUCCESS
 
 
 def test_find_reads_every_page_and_matches_the_whole_reference(case: Case) -> None:
     """The first pages hold entries whose references have the same prefix."""
     case.connector.take(*(raw(f"g1{number}") for number in range(7)))
     case.loses()
-    case.clock.at += 80
-    assert case.connector.take(raw("g1")) == [Verdict(SUCCESS, None, "E7")]
+    assert case.take(wait=80) == Verdict(SUCCESS, None, "E7")
     assert len(case.pms.questions) == 3
 
 
 def test_a_requested_repeat_is_sent_only_if_the_entry_is_missing(case: Case) -> None:
-    """`time retry --sink` is for a receiver that was restored from a backup: what it has is not sent once more, and a
-    receiver that cannot be asked gets nothing."""
+    """After a restored backup, `time retry --sink` sends nothing that is there or cannot be asked for."""
 
-    def asked_again() -> str:
+    def asked_again() -> list[str]:
         with open_inbox(case.connector.project.state, write=True) as inbox:
             inbox.write(lambda tx: tx.ask(["g0", "g1"], "pms"))
         deliver_again(case.connector.project, {}, ["g0", "g1"], lambda: None)
         with open_inbox(case.connector.project.state, write=False) as inbox:
-            return " ".join(found.status for entry in inbox.entries() for found in entry.deliveries)
+            return [found.status for entry in inbox.entries() for found in entry.deliveries]
 
     case.connector.take(raw("g0"), raw("g1"))
     case.clock.at += 60
     case.pms.asking = ("down",)
-    assert asked_again() == "again again"
+    assert asked_again() == ["again"] * 2
     case.pms.asking = ("answer",)
-    assert asked_again() == "accepted accepted"
+    assert asked_again() == ["accepted"] * 2
     assert len(case.pms.entries) == 2
     case.pms.entries[:] = case.pms.has("g0")
-    assert asked_again() == "accepted accepted"
+    assert asked_again() == ["accepted"] * 2
     assert sorted(entry.reference for entry in case.pms.entries) == ["g0", "g1"]
 
 
 def test_two_entries_of_a_group_are_a_conflict(case: Case) -> None:
     case.loses()
-    case.pms.entries.append(case.pms.entries[0])
-    case.pms.usual = ("refuse",)
-    case.clock.at += 80
-    case.pms.entries[1] = type(case.pms.entries[0])("g1", 3600, 9, case.clock.at - 50, case.clock.at - 50)
-    (verdict,) = case.connector.take(raw("g1"))
-    assert verdict.outcome is REFUSED
-    assert "more than once" in (verdict.message or "")
-    with open_inbox(case.connector.project.state, write=False) as inbox:
-        entry = inbox.entry("g1")
-        assert entry is not None
-        assert entry.state == "conflict"
+    case.pms.entries.append(replace(case.pms.entries[0], number=9))
+    verdict = case.take(wait=80)
+    assert (verdict.outcome, "more than once" in (verdict.message or "")) == (REFUSED, True)
+    assert case.entry().state == "conflict"
 
 
 ANSWERS = {
@@ -257,12 +244,10 @@ ANSWERS = {
 def test_an_answer_that_proves_nothing_is_trouble(answer: object, tmp_path: Path) -> None:
     with finding(tmp_path, FIND.replace(" paging: {cursor: at, at: next_cursor},", "")) as case:
         case.loses("cut")
-        case.clock.at += 80
         case.lists(200, answer)
-        assert case.connector.take(raw("g1"))[0].outcome is TROUBLE
-        assert case.pms.entries == []
+        assert (case.take(wait=80).outcome, case.pms.entries) == (TROUBLE, [])
         case.pms.receiver.answer = case.pms.answer
-        assert case.connector.take(raw("g1"))[0].outcome is SUCCESS
+        assert case.take().outcome is SUCCESS
 
 
 Pages = Callable[[str], dict[str, object]]
@@ -292,30 +277,11 @@ def test_of_a_list_that_is_not_whole_nothing_is_said_to_be_missing(
     """It ends after a bounded number of pages, and nothing is sent."""
     monkeypatch.setattr("syncengine.posted_time.sinks.find.MOST_PAGES", 20)
     case.loses()
-    case.clock.at += 80
-    sent = 0
-
-    def answer(got: Got) -> tuple[int, object] | None:
-        nonlocal sent
-        sent += got.method == "POST"
-        case.pms.questions.append(got.path)
-        return 200, pages(parse_qs(urlsplit(got.path).query).get("at", ["0"])[0])
-
-    case.pms.receiver.answer = answer
-    assert case.connector.take(raw("g1"))[0].outcome is TROUBLE
-    assert (sent, len(case.pms.questions) <= 20) == (0, True)
-
-
-def test_a_group_on_the_last_page_is_found(case: Case) -> None:
-    case.loses()
-    case.clock.at += 80
-    last = {
-        "0": page("x", following="1", total=3),
-        "1": page("y", following="2", total=3),
-        "2": page("g1", total=3),
-    }
-    case.pms.receiver.answer = lambda got: (200, last[parse_qs(urlsplit(got.path).query).get("at", ["0"])[0]])
-    assert case.connector.take(raw("g1")) == [Verdict(SUCCESS, None, "Eg1-None")]
+    before = len(case.pms.receiver.got)
+    case.pms.receiver.answer = lambda got: (200, pages(parse_qs(urlsplit(got.path).query).get("at", ["0"])[0]))
+    assert case.take(wait=80).outcome is TROUBLE
+    asked = case.pms.receiver.got[before:]
+    assert ({got.method for got in asked}, len(asked) <= 20) == ({"GET"}, True)
 
 
 WITHOUT_VALUE = {
@@ -326,11 +292,8 @@ WITHOUT_VALUE = {
 }
 COMPOSITES = [
     "ref eq '{{ entry.ref }}'",
-    "ref eq '{{ entry['ref'] | trim }}'",
     "ref eq '{{ entry.inner.ref }}'",
-    "ref eq '{{ entry.get('ref') | upper }}'",
     "{{ 'ref eq ' ~ entry.ref }}",
-    "{{ 'ref eq %s' % entry.ref }}",
     "{{ [entry] | map(attribute='ref') | join('/') }}/",
     "{% for one in [entry.ref] %}{{ one }}{% endfor %}/",
 ]
@@ -361,40 +324,28 @@ def test_a_composite_reference_without_a_value_of_the_entry_is_not_readable(
     ],
 )
 def test_a_null_that_a_reference_does_not_write_is_none(reference: str, tmp_path: Path) -> None:
+    """Blanks around a value do not count, neither around that of an entry nor around the one that is asked for."""
     fields = [{"name": None, "value": None}, {"name": "ref", "value": "g1"}]
     entry = {"ref": None, "inner": None, "note": "g1", "fields": fields}
-    assert _asked(entry, reference, tmp_path) == (SUCCESS, 1)
+    assert _asked(entry, f" {reference}  ", tmp_path, blanks=" ") == (SUCCESS, 1)
 
 
-def test_blanks_around_the_value_that_is_asked_for_do_not_count(tmp_path: Path) -> None:
-    """Nor do they around the reference of an entry: else the group would be sent twice."""
-    with finding(tmp_path, FIND.replace("'{{ group.groupId }}'", "' {{ group.groupId }} '")) as case:
-        case.loses()
-        case.clock.at += 80
-        case.lists(200, {"data": {"entries": [{"id": 1, "external": {"ref": "g1"}}]}})
-        (verdict,) = case.connector.take(raw("g1"))
-        assert (verdict.outcome, len(case.pms.entries)) == (SUCCESS, 1)
-
-
-def _asked(entry: object, reference: str, folder: Path) -> tuple[PostedTimeStatus, int]:
+def _asked(entry: object, reference: str, folder: Path, *, blanks: str = "") -> tuple[PostedTimeStatus, int]:
     """The outcome of a group that is taken while its answer is lost, if the list has only this entry; and the POSTs."""
-    asked, read = "filter: \"ref eq '{{ group.groupId }}'\"", f'"{reference}"'
-    find = FIND.replace("ref: '{{ group.groupId }}'", asked).replace("'{{ entry.external.ref }}'", read)
+    asked = f"filter: \"{blanks}ref eq '{{{{ group.groupId }}}}'{blanks}\""
+    find = FIND.replace("ref: '{{ group.groupId }}'", asked).replace("'{{ entry.external.ref }}'", f'"{reference}"')
     find = find.replace(" externalId: 'E{{ entry.id }}', paging: {cursor: at, at: next_cursor},", "")
     with finding(folder, find) as case:
         case.loses()
-        case.clock.at += 80
         case.lists(200, {"data": {"entries": [entry]}})
-        (verdict,) = case.connector.take(raw("g1"))
-        return verdict.outcome, len(case.pms.entries)
+        return case.take(wait=80).outcome, len(case.pms.entries)
 
 
 @pytest.mark.parametrize(("status", "outcome"), [(404, SUCCESS), (401, TROUBLE), (500, TROUBLE), (302, TROUBLE)])
 def test_only_a_404_of_find_means_that_the_entry_is_missing(status: int, outcome: PostedTimeStatus, case: Case) -> None:
     case.loses("cut")
-    case.clock.at += 80
     case.lists(status, {})
-    assert case.connector.take(raw("g1"))[0].outcome is outcome
+    assert case.take(wait=80).outcome is outcome
     assert len(case.pms.entries) == (outcome is SUCCESS)
 
 
@@ -402,85 +353,75 @@ def test_changed_content_is_sent_only_if_the_first_is_not_found(case: Case) -> N
     """Otherwise it is a conflict, and an offer of the first content is answered with SUCCESS."""
     case.loses("cut", "g0")
     case.loses("lost", "g1")
-    other = [raw(id, totalDurationSecs=7200) for id in ("g0", "g1")]
-    assert [one.outcome for one in case.connector.take(*other)] == [TROUBLE, TROUBLE]
-    case.clock.at += 80
-    assert [one.outcome for one in case.connector.take(*other)] == [SUCCESS, REFUSED]
-    assert [one.secs for one in case.pms.has("g0")] == [7200]
-    assert [one.secs for one in case.pms.has("g1")] == [3600]
-    assert case.connector.take(raw("g1"))[0].outcome is SUCCESS
+    for wait, expected in ((0, (TROUBLE, TROUBLE)), (80, (SUCCESS, REFUSED))):
+        found = (case.take("g0", wait, totalDurationSecs=7200), case.take("g1", totalDurationSecs=7200))
+        assert (found[0].outcome, found[1].outcome) == expected
+    assert [one.secs for one in case.pms.has("g0") + case.pms.has("g1")] == [7200, 3600]
+    assert case.take().outcome is SUCCESS
     assert len(case.pms.entries) == 2
 
 
 def test_a_refused_repeat_is_a_success_if_the_entry_exists_by_then(case: Case) -> None:
     """`find` asks once more after a 409, as the first request may have been executed before the repeat."""
     case.loses("cut")
-    case.clock.at += 80
 
-    def executed_then_refused(got: object) -> tuple[int, object] | None:
-        if getattr(got, "method", "") == "POST":
-            case.pms.moods.append("take")
-            case.pms.answer(got)  # type: ignore[arg-type] # as a test calls it
-            case.pms.entries[-1] = type(case.pms.entries[-1])("g1", 3600, 0, case.clock.at, case.clock.at)
-            return 409, {}
-        return case.pms.answer(got)  # type: ignore[arg-type] # as a test calls it
+    def executed_then_refused(got: Got) -> tuple[int, object] | None:
+        if got.method == "GET":
+            return case.pms.answer(got)
+        case.pms.entries.append(Entry("g1", 3600, 0, case.clock.at, case.clock.at))
+        return 409, {}
 
     case.pms.receiver.answer = executed_then_refused
-    assert case.connector.take(raw("g1")) == [Verdict(SUCCESS, None, "E0")]
+    assert case.take(wait=80) == Verdict(SUCCESS, None, "E0")
     assert len(case.pms.entries) == 1
 
 
 def test_each_tag_has_a_reference_of_its_own(tmp_path: Path) -> None:
     clock = Clock()
     with forgetting(clock) as pms:
-        sink = finding_sink(pms.receiver.url, more="  each: tag\n").replace(
-            "{{ group.groupId }}", "{{ group.groupId }}/{{ tag.name }}"
-        )
-        connector = Connector(tmp_path, sink, clock)
-        both = raw("g1", tags=[{"name": "A"}, {"name": "B"}])
+        sink = finding_sink(pms.receiver.url, more="  each: tag\n")
+        sink = sink.replace("{{ group.groupId }}", "{{ group.groupId }}/{{ tag.name }}")
+        case = Case(clock, pms, Connector(tmp_path, sink, clock))
         pms.moods += ["lost", "gateway"]
-        assert connector.take(both)[0].outcome is TROUBLE
-        clock.at += 80
-        assert connector.take(both)[0].outcome is TROUBLE
-        clock.at += 80
-        assert connector.take(both)[0].outcome is SUCCESS
+        both = [{"name": "A"}, {"name": "B"}]
+        outcomes = [case.take(wait=80, tags=both).outcome for _ in range(3)]
+        assert outcomes == [TROUBLE, TROUBLE, SUCCESS]
         assert Counter(one.reference for one in pms.entries) == Counter(["g1/A", "g1/B"])
 
 
 def test_a_reference_in_the_path_below_a_source(tmp_path: Path) -> None:
     clock = Clock()
+    find = "find: {path: '/entries/{{ group.groupId }}', entries: '{{ [response] }}', reference: '{{ entry.ref }}'}"
+    sink = f"- name: pms\n  http: {{source: crm, path: /time, json: {{ref: '{{{{ group.groupId }}}}'}}, {find}}}\n"
     with forgetting(clock) as pms:
-        find = "find: {path: '/entries/{{ group.groupId }}', entries: '{{ [response] }}', reference: '{{ entry.ref }}'}"
-        deliver = (
-            f"- name: pms\n  http: {{source: crm, path: /time, json: {{ref: '{{{{ group.groupId }}}}'}}, {find}}}\n"
-        )
         sources = f"ledger: {{sql: ledger.db}}\ncrm: {{http: '{pms.receiver.url}/v1'}}"
-        found = project(tmp_path, f"deliver:\n{textwrap.indent(deliver, '  ')}", sources)
-        connector = Connector.__new__(Connector)
-        connector.project, connector.clock, connector.fate = found, clock, Fate()
-        open_inbox(found.state, write=True).close()
+        case = Case(clock, pms, Connector(tmp_path, sink, clock, sources))
         pms.receiver.answer = lambda got: None
-        connector.take(raw("g 1"))
-        clock.at += 100
+        assert case.take("g 1").outcome is TROUBLE
         pms.receiver.answer = lambda got: (200, {"ref": "g 1"}) if got.method == "GET" else None
-        assert connector.take(raw("g 1"))[0].outcome is SUCCESS
+        assert case.take("g 1", wait=100).outcome is SUCCESS
         assert pms.receiver.got[-1].path == "/v1/entries/g%201"
 
 
+ANYWHERE = "http://127.0.0.1:1"
 WRONG = {
-    "another field": (FIND.replace("groupId", "groupName"), "asks for nothing"),
-    "two addresses": (FIND.replace("url:", "path: /x, url:"), "needs a `url`"),
-    "no address": (FIND.replace("url: 'URL/entries', ", ""), "needs a `url`"),
-    "a constant query": (FIND.replace("{{ group.groupId }}", "all"), "asks for nothing"),
-    "two values": (FIND.replace("kind: time", "other: '{{ group.groupId }}'"), "several parameters"),
-    "a lookup": (FIND.replace("kind: time", "kind: '{{ lookup.matter.id }}'"), "lookup"),
+    "another field": (finding_sink(ANYWHERE, FIND.replace("groupId", "groupName")), "asks for nothing"),
+    "two addresses": (finding_sink(ANYWHERE, FIND.replace("url:", "path: /x, url:")), "needs a `url`"),
+    "no address": (finding_sink(ANYWHERE, FIND.replace("url: 'URL/entries', ", "")), "needs a `url`"),
+    "a constant query": (finding_sink(ANYWHERE, FIND.replace("{{ group.groupId }}", "all")), "asks for nothing"),
+    "two values": (
+        finding_sink(ANYWHERE, FIND.replace("kind: time", "other: '{{ group.groupId }}'")),
+        "several parameters",
+    ),
+    "a lookup": (finding_sink(ANYWHERE, FIND.replace("kind: time", "kind: '{{ lookup.matter.id }}'")), "lookup"),
+    # It would take the entry of the first tag for that of the second, whose time would be lost.
+    "one reference for each tag": (finding_sink(ANYWHERE, more="  each: tag\n"), "each: tag"),
 }
 
 
-@pytest.mark.parametrize(("find", "told"), WRONG.values(), ids=WRONG.keys())
-def test_a_find_that_cannot_find_a_group_is_an_error_at_start(find: str, told: str, tmp_path: Path) -> None:
-    deliver = textwrap.indent(finding_sink("http://127.0.0.1:1", find), "  ")
-    found = problems(tmp_path, f"deliver:\n{deliver}")
+@pytest.mark.parametrize(("sink", "told"), WRONG.values(), ids=WRONG.keys())
+def test_a_find_that_cannot_find_a_group_is_an_error_at_start(sink: str, told: str, tmp_path: Path) -> None:
+    found = problems(tmp_path, f"deliver:\n{textwrap.indent(sink, '  ')}")
     assert any(told in problem.message for problem in found), found
 
 
@@ -493,10 +434,3 @@ def test_validate_and_preview_warn_once_of_a_sink_without_find(tmp_path: Path) -
     for command in (["validate"], ["time", "preview", "--sample"]):
         ran = warm.run(["-C", str(tmp_path), *command], folder=tmp_path, environ={})
         assert (ran.out + ran.err).count("sink-at-least-once") == 1
-
-
-def test_each_tag_needs_a_reference_with_the_tag(tmp_path: Path) -> None:
-    """Otherwise `find` would take the entry of the first tag for that of the second, whose time would be lost."""
-    deliver = finding_sink("http://127.0.0.1:1", more="  each: tag\n")
-    (found,) = problems(tmp_path, f"deliver:\n{textwrap.indent(deliver, '  ')}")
-    assert "each: tag" in found.message

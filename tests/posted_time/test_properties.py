@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -17,8 +18,9 @@ from syncengine.posted_time.databases import Databases
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.route import SinkRule
-from syncengine.state.database import open_database
-from syncengine.state.inbox import open_inbox
+from syncengine.state.database import LockLost, open_database
+from syncengine.state.holder import Holder
+from syncengine.state.inbox import Inbox, InboxTransaction, open_inbox
 from tests.posted_time.desk import SUCCESS, TROUBLE
 from tests.posted_time.mortal import Dead, Fate, Moody, MortalInbox
 from tests.posted_time.projects import bare_route
@@ -127,8 +129,7 @@ def _then_no(mood: str) -> list[tuple[object, ...]]:
 @settings(max_examples=tried(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(HISTORIES)
 def test_sinks_have_a_group_before_the_service_gets_success(history: list[tuple[object, ...]]) -> None:
-    """Each sink gets a group at least once and with one content only, and in the end every deliverable group is
-    delivered."""
+    """Each sink gets one content only, and in the end every deliverable group is delivered."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         world = World(Path(folder))
         offered: dict[str, int] = {}
@@ -160,3 +161,41 @@ def _come_to_rest(world: World, offered: dict[str, int]) -> None:
     world.acknowledge(is_heard=True)
     world.check()
     assert world.told.keys() >= offered.keys()
+
+
+T = TypeVar("T")
+
+
+@dataclass
+class Clock:
+    at: float = 1_700_000_000.0
+
+    def now(self) -> float:
+        return self.at
+
+
+class Sleeper(Inbox):
+    """An inbox whose clock passes the end of its lease once a delivery has begun."""
+
+    clock: Clock
+
+    def write(self, work: Callable[[InboxTransaction], T]) -> T:
+        done = super().write(work)
+        if any(entry.deliveries for entry in self.entries()):
+            self.clock.at += 61
+        return done
+
+
+def test_a_process_that_slept_through_its_lease_delivers_nothing(tmp_path: Path) -> None:
+    """The delivery that had begun stays in doubt for the next process."""
+    clock, sink = Clock(), Moody("one", Fate())
+    database = open_database(str(tmp_path / "state.db"), write=True)
+    inbox = Sleeper(database, clock.now)
+    inbox.clock = clock
+    bare = bare_route()
+    route = replace(bare, sink_rules=(SinkRule(sink, None),))
+    delivery = Delivery(BuiltRoute(route, Databases()), inbox, keep=1e9, now=clock.now)
+    with inbox, inbox.lease(Holder.here("serve", {}), wait=0):
+        with pytest.raises(LockLost):
+            asyncio.run(delivery.take(raw("g1"), mechanism="fetch"))
+        assert sink.calls == []

@@ -11,7 +11,6 @@ import resource
 import signal
 import sqlite3
 import textwrap
-import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -26,24 +25,21 @@ from syncengine.posted_time.build_route import build
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.pace import WIDTH, Turns, each, side_by_side
-from syncengine.posted_time.sinks.http import SIDE_BY_SIDE
 from syncengine.service.posted_time import Unreadable
 from syncengine.state.inbox import COMPANY, Inbox, InboxTransaction, InboxWriter, open_inbox
 from syncengine.state.inbox_model import InboxEntry, Offer, PostedTimeStatus
-from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, taking
+from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, Desk, at_work, outcomes, taking
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
 from tests.posted_time.projects import (
     JSONL,
     LOOKUPS,
     SQL_SINK,
     delivering,
-    http_sink,
     lines,
-    locked_ledger,
+    locked,
     project,
     rows,
 )
-from tests.posted_time.receiver import Got, receiving
 from tests.posted_time.samples import raw, some
 
 pytestmark = pytest.mark.slow
@@ -199,26 +195,11 @@ def test_a_group_that_cannot_be_stored_does_not_affect_others(tmp_path: Path) ->
 
 
 DEFERRED = """
+DROP TABLE time;
 CREATE TABLE time (
     id TEXT NOT NULL, matter INTEGER REFERENCES matter (id) DEFERRABLE INITIALLY DEFERRED, secs INTEGER, note TEXT
 );
 """
-
-
-def _ledger(folder: Path, script: str) -> None:
-    with closing(sqlite3.connect(folder / "ledger.db")) as ledger:
-        ledger.executescript(f"DROP TABLE time; {script}")
-
-
-def test_a_refused_group_of_a_batch_does_not_affect_the_others(tmp_path: Path) -> None:
-    """Every other group has its row and its receipt."""
-    groups = [raw(f"g{number}", totalDurationSecs=60 * (number != 3), timeRows=[]) for number in range(6)]
-    verdicts = together(delivering(tmp_path), *groups)
-    assert outcomes(verdicts) == [SUCCESS] * 3 + [REFUSED] + [SUCCESS] * 2
-    assert verdicts[3].detail == "a constraint is violated (SQLITE_CONSTRAINT_CHECK)"
-    assert sorted(row[0] for row in rows(tmp_path)) == ["g0", "g1", "g2", "g4", "g5"]
-    signed = rows(tmp_path, "SELECT group_id FROM syncengine_receipts ORDER BY 1")
-    assert [id for (id,) in signed] == ["g0", "g1", "g2", "g4", "g5"]
 
 
 def test_a_refused_commit_does_not_affect_other_groups(tmp_path: Path) -> None:
@@ -226,11 +207,14 @@ def test_a_refused_commit_does_not_affect_other_groups(tmp_path: Path) -> None:
     groups = [raw(f"g{number}", description="99" if number == 2 else "7") for number in range(4)]
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "{{ group.description }}")
     with at_work(delivering(tmp_path, sink, "")) as desk:
-        _ledger(tmp_path, DEFERRED)
+        with closing(sqlite3.connect(tmp_path / "ledger.db")) as ledger:
+            ledger.executescript(DEFERRED)
         assert outcomes(desk.together(*groups)) == [SUCCESS, SUCCESS, REFUSED, SUCCESS]
         for id, matter, outcome in (("alone", "99", REFUSED), ("next", "8", SUCCESS)):
             assert desk.take(raw(id, description=matter)).outcome is outcome
-    assert sorted(row[0] for row in rows(tmp_path)) == ["g0", "g1", "g3", "next"]
+    ids = ["g0", "g1", "g3", "next"]
+    assert sorted(row[0] for row in rows(tmp_path)) == ids
+    assert rows(tmp_path, "SELECT group_id FROM syncengine_receipts ORDER BY 1") == [(id,) for id in ids]
 
 
 SIGNED_MEANWHILE = """
@@ -252,14 +236,6 @@ def test_a_receipt_in_the_way_is_looked_at_again_once(
     assert len(rows(tmp_path)) == len(rows(tmp_path, "SELECT * FROM syncengine_receipts")) == there
 
 
-def test_an_outage_counts_once_for_a_whole_batch(tmp_path: Path) -> None:
-    """A single trouble is not reported to the service yet."""
-    sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7")
-    with at_work(delivering(tmp_path, sink, "", sources=BUSY)) as desk, locked_ledger(tmp_path):
-        assert outcomes(desk.together(*some(8))) == [TROUBLE] * 8
-        assert (len(desk.troubles), desk.reported) == (1, ())
-
-
 BUSY = "ledger: {sql: 'sqlite:///ledger.db?timeout=0.05'}"
 
 
@@ -269,45 +245,19 @@ BUSY = "ledger: {sql: 'sqlite:///ledger.db?timeout=0.05'}"
 SAME = "- {name: archive, jsonl: {path: out/time.jsonl, json: {note: same}}}\n"
 
 
-def test_concurrent_lines_are_each_written_once(tmp_path: Path) -> None:
-    """They are whole, and a group that is offered again is not written again."""
-    groups = [raw(f"g{number}") for number in range(40)]
-    for _ in range(2):
-        assert {v.outcome for v in together(delivering(tmp_path, JSONL, ""), *groups)} == {SUCCESS}
-    assert sorted(line["groupId"] for line in lines(tmp_path)) == sorted(group["groupId"] for group in groups)
-
-
-@pytest.mark.parametrize("order", [("a", "c"), ("c", "a")])
-def test_groups_with_equal_lines_have_one_line_each(order: tuple[str, str], tmp_path: Path) -> None:
-    """One process died before it wrote its line, and another group's equal line is in that place."""
-    _died_before_writing(tmp_path)
-    assert [v.outcome for v in together(delivering(tmp_path, SAME, ""), raw("c"))] == [SUCCESS]
-    _forget_the_answer(tmp_path, "c")
-    assert {v.outcome for v in together(delivering(tmp_path, SAME, ""), *map(raw, order))} == {SUCCESS}
-    assert lines(tmp_path) == [{"note": "same"}] * 2
-
-
-def _died_before_writing(folder: Path) -> None:
-    """Deliver group `a` and empty the file, as if the process had died before it wrote the line."""
-    taking(delivering(folder, SAME, ""), raw("a"))
-    (folder / "out/time.jsonl").write_bytes(b"")
-    _forget_the_answer(folder, "a")
-
-
-def _forget_the_answer(folder: Path, id: str) -> None:
-    """Leave the inbox as a process does that dies before it gets the sink's answer."""
-    with closing(sqlite3.connect(folder / ".syncengine/state.db")) as state, state:
-        state.execute("UPDATE inbox_deliveries SET status = 'attempting' WHERE group_id = ?", [id])
-        clear = "UPDATE inbox_groups SET state = 'delivering', outcome = NULL, waiting = 0 WHERE group_id = ?"
-        state.execute(clear, [id])
-
-
-def test_an_equal_line_of_another_group_is_not_taken_for_the_groups_own(tmp_path: Path) -> None:
-    """Group `a` was never written, so it may be posted with another content."""
-    _died_before_writing(tmp_path)
-    together(delivering(tmp_path, SAME, ""), raw("c"))
-    (verdict,) = together(delivering(tmp_path, SAME, ""), raw("a", description="another"))
-    assert verdict.outcome is SUCCESS
+@pytest.mark.parametrize(("again", "description"), [("ac", "x"), ("ca", "x"), ("a", "another")])
+def test_groups_with_equal_lines_have_one_line_each(again: str, description: str, tmp_path: Path) -> None:
+    """The line of `a` was never written, and that of `c` is in its place: even another `a` may be posted."""
+    file = tmp_path / "out/time.jsonl"
+    for id in "ac":
+        taking(delivering(tmp_path, SAME, ""), raw(id, description="x"))
+        if id == "a":
+            file.write_bytes(b"")
+        with closing(sqlite3.connect(tmp_path / ".syncengine/state.db")) as state, state:
+            state.execute("UPDATE inbox_deliveries SET status = 'attempting' WHERE group_id = ?", id)
+            state.execute("UPDATE inbox_groups SET state = 'delivering', outcome = NULL WHERE group_id = ?", id)
+    verdicts = together(delivering(tmp_path, SAME, ""), *(raw(id, description=description) for id in again))
+    assert {verdict.outcome for verdict in verdicts} == {SUCCESS}
     assert lines(tmp_path) == [{"note": "same"}] * 2
 
 
@@ -329,37 +279,21 @@ def test_a_group_offered_again_while_its_status_is_sent_is_answered_again(tmp_pa
 # --- a receiver
 
 
-def test_requests_are_concurrent_up_to_a_limit(tmp_path: Path) -> None:
-    """Each group has its own key and body, and a refusal concerns one group only."""
-    now, most, lock = 0, 0, threading.Lock()
-
-    def answer(got: Got) -> tuple[int, Any]:
-        nonlocal now, most
-        with lock:
-            now += 1
-            most = max(most, now)
-        time.sleep(0.02)
-        with lock:
-            now -= 1
-        return (422, {}) if got.body["id"] == "g7" else (201, {"id": 1})
-
-    with receiving() as receiver:
-        receiver.answer = answer
-        verdicts = together(delivering(tmp_path, http_sink(receiver.url), ""), *some(30))
-    assert outcomes(verdicts) == [SUCCESS] * 7 + [REFUSED] + [SUCCESS] * 22
-    assert 1 < most <= SIDE_BY_SIDE
-    assert len(receiver.got) == len(receiver.kept) == 30
-
-
 # --- a backlog
 
 
-@pytest.mark.parametrize(
-    ("other", "rows"),
-    [("again", 1), ("store", 1), ("take", 1), ("an unreadable offer", 0)],
-    ids=lambda value: str(value),
-)
-def test_a_stored_group_handled_by_another_call_is_checked_again(other: str, rows: int, tmp_path: Path) -> None:
+CALLS: dict[str, tuple[Callable[[Desk], object], int]] = {
+    "again": (lambda desk: desk.wait(desk.delivery.again("g1")), 1),
+    "store": (lambda desk: desk.store(raw("g1")), 1),
+    "take": (lambda desk: desk.take(raw("g1", totalDurationSecs=7200)), 1),
+    "an unreadable offer": (lambda desk: desk.store(Unreadable("g1", "unreadable")), 0),
+}
+
+
+@pytest.mark.parametrize(("other", "count"), CALLS.values(), ids=CALLS)
+def test_a_stored_group_handled_by_another_call_is_checked_again(
+    other: Callable[[Desk], object], count: int, tmp_path: Path
+) -> None:
     """No sink gets it twice, and a refusal is not overruled."""
 
     async def twice(opened: Delivery) -> None:
@@ -367,17 +301,10 @@ def test_a_stored_group_handled_by_another_call_is_checked_again(other: str, row
 
     with at_work(delivering(tmp_path, JSONL, "")) as desk:
         desk.store(raw("g1"))
-        if other == "again":
-            desk.wait(desk.delivery.again("g1"))
-        elif other == "store":
-            desk.store(raw("g1"))
-        elif other == "take":
-            desk.take(raw("g1", totalDurationSecs=7200))
-        else:
-            desk.store(Unreadable("g1", "unreadable"))
+        other(desk)
         desk.wait(twice(desk.delivery))
     found = [line["groupId"] for line in lines(tmp_path)] if (tmp_path / "out").exists() else []
-    assert found == ["g1"] * rows
+    assert found == ["g1"] * count
 
 
 def test_groups_not_begun_when_a_sink_goes_down_stay_in_the_inbox(tmp_path: Path) -> None:
@@ -386,7 +313,7 @@ def test_groups_not_begun_when_a_sink_goes_down_stay_in_the_inbox(tmp_path: Path
     with at_work(delivering(tmp_path, sink, "", sources=BUSY)) as desk:
         for group in some(3 * WIDTH):
             desk.store(group)
-        with locked_ledger(tmp_path):
+        with locked(tmp_path / "ledger.db"):
             assert len(desk.resume()) == WIDTH
         assert desk.inbox.counts() == {"received": 2 * WIDTH, "troubled": WIDTH}
         assert desk.check_sinks() == ()
@@ -452,30 +379,9 @@ def test_a_line_is_no_success_before_its_fsync(tmp_path: Path, monkeypatch: pyte
     assert [line["groupId"] for line in lines(tmp_path)] == ["g1"]
 
 
-def test_a_slow_group_does_not_delay_the_others(tmp_path: Path) -> None:
-    """The receiver keeps one of eight waiting until it has taken the other seven."""
-    with receiving() as receiver:
-        others = threading.Semaphore(0)
-
-        def answer(got: Got) -> tuple[int, Any]:
-            if got.headers["idempotency-key"] == "g0/pms":
-                assert all(others.acquire(timeout=30) for _ in range(7))
-            else:
-                others.release()
-            return 201, {"id": 1}
-
-        receiver.answer = answer
-        opened = delivering(tmp_path, http_sink(receiver.url))
-        verdicts = together(opened, *some(8))
-    assert outcomes(verdicts) == [SUCCESS] * 8
-
-
 @pytest.mark.parametrize("instants", range(30))
 def test_a_death_at_any_instant_of_a_batch_loses_and_doubles_nothing(instants: int, tmp_path: Path) -> None:
-    """The process dies before or after any transaction of the inbox.
-
-    Two of every three groups have the same line.
-    """
+    """The process dies before or after any transaction of the inbox. Some groups have the same line."""
     same = "- {name: archive, jsonl: {path: out/time.jsonl, json: {note: '{{ group.description }}'}}}\n"
     groups = [raw(f"g{number}", description="one" if number % 3 else "two") for number in range(6)]
     built = build(project(tmp_path, f"{LOOKUPS}deliver:\n{textwrap.indent(same + SQL_SINK, '  ')}"), {}, now=time.time)
@@ -503,7 +409,9 @@ def test_a_group_is_not_begun_again_before_a_cancelled_attempt_has_ended(tmp_pat
         with path.open("a") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             first = asyncio.create_task(opened.take(raw("g1"), mechanism="webhook"))
-            while not _begun(opened):  # noqa: ASYNC110 # nothing signals it
+            (sink,) = opened.route.sinks
+            turns = sink._turns._free  # type: ignore[attr-defined] # no public attribute shows that it writes
+            while not turns.locked():  # noqa: ASYNC110 # nothing signals it
                 await asyncio.sleep(0.01)
             first.cancel()
             second = asyncio.create_task(opened.take(raw("g1"), mechanism="webhook"))
@@ -515,9 +423,3 @@ def test_a_group_is_not_begun_again_before_a_cancelled_attempt_has_ended(tmp_pat
     with at_work(delivering(tmp_path, JSONL, "")) as desk:
         assert desk.wait(story(desk.delivery)).outcome is SUCCESS
     assert [line["groupId"] for line in lines(tmp_path)] == ["g1"]
-
-
-def _begun(opened: Delivery) -> bool:
-    """Whether the sink has begun to write the line."""
-    (sink,) = opened.route.sinks
-    return bool(sink._turns._free.locked())  # type: ignore[attr-defined] # no public attribute shows it

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,10 @@ from syncengine.posted_time.events import Answered, Event, Taken
 from syncengine.posted_time.webhook import application
 from syncengine.serve.probes import Server
 from syncengine.service.answers import read_json
+from tests.serve.in_process import work
+from tests.serve.world import CALLER_KEY, eventually, world
+from tests.support import loopback
+from tests.support.ports import unused_port
 
 from .desk import at_work
 from .line import Line, group, line
@@ -81,22 +86,17 @@ def keyed(id: str, **given: Any) -> dict[str, Any]:
 
 
 def test_a_call_is_answered_200_once_the_row_is_written(posted: Line) -> None:
-    """The answer is the acknowledgement: no status waits in the inbox."""
-    with receiving(posted) as hook:
-        assert (hook.status(keyed("a"), "/hook"), posted.rows()) == (200, ["a"])
-    assert posted.states() == {"a": "acknowledged"}
-
-
-def test_a_repeated_call_is_answered_200_and_delivered_once(posted: Line) -> None:
-    """Whether the calls come one after the other or at once."""
+    """The answer is the acknowledgement: no status waits. A repeated call delivers nothing; other methods are 405."""
 
     async def at_once(http: httpx.AsyncClient) -> list[int]:
         calls = await asyncio.gather(*(http.post("/", json=keyed("a")) for _ in range(8)))
         return [response.status_code for response in calls]
 
     with receiving(posted) as hook:
-        assert [hook.status(keyed("a")) for _ in range(3)] + hook.wait(at_once(hook.http)) == [200] * 11
-    assert posted.rows() == ["a"]
+        assert (hook.status(keyed("a"), "/hook"), posted.rows()) == (200, ["a"])
+        assert [hook.status(keyed("a")), *hook.wait(at_once(hook.http))] == [200] * 9
+        assert {hook.wait(hook.http.request(method, "/")).status_code for method in ("GET", "PUT", "DELETE")} == {405}
+    assert (posted.rows(), posted.states()) == (["a"], {"a": "acknowledged"})
 
 
 PATHS = {
@@ -134,73 +134,39 @@ def test_a_call_in_absolute_form_is_accepted(posted: Line) -> None:
         assert {target: hook.wait(called(hook.http.base_url, target)) for target in targets} == targets
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {},
-        {"callerKey": ""},
-        {"callerKey": "wrong"},
-        {"callerKey": KEY + " "},
-        {"callerKey": None},
-        {"callerKey": [KEY]},
-    ],
-)
-def test_a_wrong_key_is_401_and_nothing_is_stored(posted: Line, given: dict[str, Any]) -> None:
-    """Also for a known group, so that the answer does not tell whether a group is known."""
+WRONG_KEYS: list[dict[str, Any]] = [{}, *({"callerKey": key} for key in ("", "their-secret", KEY + " ", None, [KEY]))]
+
+
+def test_a_wrong_key_is_401_and_nothing_is_stored(posted: Line) -> None:
+    """No answer tells whether a group is known, and no key is in a file or an event."""
     with receiving(posted) as hook:
         hook.post(json=keyed("known"))
-        for id in ("a", "known"):
+        for id, given in product(("a", "known"), WRONG_KEYS):
             answer = hook.post(json={**group(id, tags=[{"name": "OTHER"}]), **given})
-            assert (answer.status_code, answer.text) == (401, "The caller key is wrong.")
-    assert posted.rows() == ["known"]
-    assert posted.states() == {"known": "acknowledged"}
+            assert (answer.status_code, answer.text) == (401, "The caller key is wrong."), given
+    assert (posted.rows(), posted.states()) == (["known"], {"known": "acknowledged"})
+    assert [type(event) for event in hook.told] == [Taken, *[Answered] * 12]
+    written = posted.files() + repr(hook.told).encode()
+    assert (KEY.encode() in written, b"their-secret" in written) == (False, False)
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        (b"", 400),
-        (b"{", 400),
-        (b"\xff\xfe", 400),
-        (b"[" * 4000, 400),
-        (b"[]", 401),
-        (b'"text"', 401),
-        (b"null", 401),
-        (msgspec.json.encode({"callerKey": KEY}), 400),
-        (msgspec.json.encode({"callerKey": KEY, "groupId": 7}), 400),
-        (msgspec.json.encode({"callerKey": KEY, "groupId": "a", "tags": 7, "timeRows": "x", "user": []}), 400),
-    ],
-    ids=["empty", "half", "no-utf8", "deep", "list", "text", "null", "no-group", "odd-id", "odd-fields"],
-)
-def test_a_body_that_is_no_posted_time_is_a_4xx(posted: Line, body: bytes, status: int) -> None:
+def test_a_body_that_is_no_posted_time_is_a_4xx(posted: Line) -> None:
     """Not 408, as a repeat would not help. The receiver takes the next call."""
+    odd = ({}, {"groupId": 7}, {"groupId": "a", "tags": 7, "timeRows": "x", "user": []})
+    keyless = dict.fromkeys((b"[]", b'"text"', b"null"), 401)
+    bodies = dict.fromkeys((b"", b"{", b"\xff\xfe", b"[" * 4000), 400) | keyless
+    bodies |= dict.fromkeys((msgspec.json.encode({"callerKey": KEY, **body}) for body in odd), 400)
     with receiving(posted) as hook:
-        response = hook.post(content=body)
-        assert (response.status_code, response.headers["content-type"]) == (status, "text/plain; charset=utf-8")
-        assert response.text
+        answers = {body: hook.post(content=body) for body in bodies}
+        assert {body: answer.status_code for body, answer in answers.items()} == bodies
+        assert {answer.headers["content-type"] for answer in answers.values()} == {"text/plain; charset=utf-8"}
+        assert all(answer.text for answer in answers.values())
         assert hook.status(keyed("after")) == 200
     assert posted.rows() == ["after"]
 
 
-async def _in_pieces(size: int) -> Any:
-    for _ in range(size // 1024):
-        yield b" " * 1024
-
-
-@pytest.mark.parametrize("announced", [True, False])
-def test_a_body_that_is_too_large_is_413(posted: Line, announced: bool) -> None:
-    """With or without a Content-Length. A body of exactly the limit is accepted."""
-    fitting = msgspec.json.encode(keyed("a"))
-    with receiving(posted) as hook:
-        content = b" " * (100 * LIMIT) if announced else _in_pieces(100 * LIMIT)
-        assert hook.post(content=content).status_code == 413
-        assert hook.post(content=fitting + b" " * (LIMIT - len(fitting))).status_code == 200
-        assert hook.answered() == [413]
-
-
 async def _endless(url: httpx.URL, head: bytes, piece: bytes) -> tuple[bytes, bool]:
-    """Send a body that never ends; return the first line of the answer, and whether the receiver closed the
-    connection."""
+    """Send a body that never ends; return the first line of the answer, and whether the connection was closed."""
     assert url.host and url.port
     reader, writer = await asyncio.open_connection(url.host, url.port)
     writer.write(b"POST / HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n\r\n")
@@ -224,11 +190,31 @@ async def _endless(url: httpx.URL, head: bytes, piece: bytes) -> tuple[bytes, bo
     ],
     ids=["in-chunks", "announced"],
 )
-def test_a_body_without_an_end_is_413_and_its_connection_closed(posted: Line, head: bytes, piece: bytes) -> None:
-    """Other calls are answered."""
+def test_a_body_that_is_too_large_is_413_and_its_connection_closed(posted: Line, head: bytes, piece: bytes) -> None:
+    """A body of exactly the limit is accepted, also while another has no end."""
+    fitting = msgspec.json.encode(keyed("a"))
+    fitting += b" " * (LIMIT - len(fitting))
     with receiving(posted) as hook:
         answered, closed = hook.wait(asyncio.wait_for(_endless(hook.http.base_url, head, piece), 60))
-        assert (answered.split()[1], closed, hook.status(keyed("a"))) == (b"413", True, 200)
+        assert (answered.split()[1], closed, hook.answered()) == (b"413", True, [413])
+        assert [hook.post(content=content).status_code for content in (fitting, fitting + b" ")] == [200, 413]
+
+
+@pytest.mark.parametrize(("setting", "limit"), [("", 1 << 20), (", maxBody: 4096", 4096)], ids=["default", "set"])
+def test_the_limit_of_a_body_is_that_of_the_project(setting: str, limit: int, tmp_path: Path) -> None:
+    port = unused_port()
+    url = f"http://127.0.0.1:{port}/hook"
+    body = msgspec.json.encode({**group("a"), "callerKey": CALLER_KEY})
+
+    def watch() -> None:
+        eventually(lambda: estate.connection()["mechanism"] == "webhook")
+        sizes = (limit, limit + 1)
+        assert [loopback.post(url, content=body.ljust(size)).status_code for size in sizes] == [200, 413]
+
+    with world(tmp_path) as estate:
+        hook = f'callbackUrl: "{url}", callerKey: {{env: CALLER_KEY}}, bind: "127.0.0.1:{port}"{setting}'
+        estate.settings(posted=f"  mode: webhook\n  webhook: {{{hook}}}")
+        work(estate, watch)
 
 
 def test_a_body_that_arrives_too_slowly_is_408(posted: Line) -> None:
@@ -259,29 +245,17 @@ def test_what_is_no_valid_json_does_not_reject_the_group(posted: Line) -> None:
     assert read_json(rb'["\ud83d\ude00 C:\\ud83d \ud83d"]') == ["\U0001f600 C:\\ud83d \ufffd"]
 
 
-def test_a_refusal_is_400_with_the_message_for_the_user(posted: Line) -> None:
-    """The service shows the message to the user who posted."""
-    with receiving(posted) as hook:
-        response = hook.post(json=keyed("a", tags=[]))
-    assert (response.status_code, response.text) == (400, "Assign a tag before posting.")
-    assert posted.rows() == []
-
-
 def test_trouble_is_503_and_the_repeated_call_delivers(posted: Line) -> None:
-    """The answer has no text of the database driver."""
+    """The answer has no text of the database driver; a refusal is 400 with the message for the user."""
     with receiving(posted) as hook:
+        refused = hook.post(json=keyed("no tag", tags=[]))
+        assert (refused.status_code, refused.text) == (400, "Assign a tag before posting.")
         posted.closes()
         first = hook.post(json=keyed("a"))
         posted.opens()
         assert (first.status_code, bool(first.text), "no such table" in first.text) == (503, True, False)
         assert hook.status(keyed("a")) == 200
     assert posted.rows() == ["a"]
-
-
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_methods_other_than_post_are_405(posted: Line, method: str) -> None:
-    with receiving(posted) as hook:
-        assert hook.wait(hook.http.request(method, "/")).status_code == 405
 
 
 def test_a_caller_key_that_cannot_be_read_is_503(posted: Line) -> None:
@@ -295,16 +269,3 @@ def test_a_caller_key_that_cannot_be_read_is_503(posted: Line) -> None:
 
     with receiving(posted, caller_key) as hook:
         assert [hook.status(keyed("a")) for _ in range(2)] == [503, 200]
-
-
-def test_the_caller_key_is_in_no_file_and_no_event(posted: Line) -> None:
-    """It is in the body of the call, but not stored with the group."""
-    with receiving(posted) as hook:
-        hook.post(json=keyed("a"))
-        hook.post(json={**group("b"), "callerKey": "another-secret-of-theirs"})
-    told = hook.told
-    assert [type(event) for event in told] == [Taken, Answered]
-    assert KEY not in repr(told)
-    written = posted.files()
-    assert KEY.encode() not in written
-    assert b"another-secret" not in written + repr(told).encode()

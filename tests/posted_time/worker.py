@@ -1,8 +1,4 @@
-"""What a process does that delivers groups until it is killed.
-
-Each group is offered with its tags in random order, as the service may send them. Each verdict is one line on
-stdout.
-"""
+"""A process that delivers groups, their tags in random order, until it is killed. Each verdict is a line on stdout."""
 
 from __future__ import annotations
 

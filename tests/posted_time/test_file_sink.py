@@ -1,0 +1,402 @@
+"""Files of lines (`jsonl`, `csv`): each group once wherever a write broke off, and lines of other programs are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import fcntl
+import io
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from syncengine.errors import TroubleKind
+from syncengine.posted_time.sinks.appended_file import AppendedFile, CsvRecords, JsonLines, record
+from syncengine.posted_time.sinks.contract import Answer, Failed, Lacks, RenderedGroup, Took, Words
+from syncengine.posted_time.templates import Json
+from syncengine.state.inbox_model import DeliveryKey
+from tests.posted_time.desk import SUCCESS, TROUBLE, at_work, taking
+from tests.posted_time.projects import JSONL, delivering, lines, problems
+from tests.posted_time.samples import raw
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of files with a line of it, and the contents that a file may have before."""
+
+    made: JsonLines | CsvRecords
+    line: bytes
+    before: list[bytes]
+    header: bytes = b""
+
+
+HEADER = b'Date,Matter,"Hours, worked",Note\r\n'
+COLUMNS = ("Date", "Matter", "Hours, worked", "Note")
+JSON_LINES = Form(
+    JsonLines(None),
+    msgspec.json.encode({"id": "g1", "note": "Müller ☃", "tags": [{"name": "{}"}]}) + b"\n",
+    [b"", b'{"id": "g0"}\n'],
+)
+CSV = Form(
+    CsvRecords(COLUMNS, Json(frozenset(), lambda variables: {})),
+    record(["2024-05-02", "ACME-0042", 1, 'He said "no",\nthen\r\nleft; ü ☃']).encode(),
+    [b"", HEADER, HEADER + record(["2024-05-01", "ACME-0042", 0.5, ""]).encode()],
+    HEADER,
+)
+LINE, BEFORE = JSON_LINES.line, JSON_LINES.before[1]
+
+
+def sink(folder: Path, form: Form = JSON_LINES, **given: float) -> AppendedFile:
+    return AppendedFile("archive", folder / "lines", form.made, Words(None, None), **given)
+
+
+KEY = DeliveryKey("g1", 1, "archive")
+
+
+class Notebook(dict[DeliveryKey, str | None]):
+    """Memos in memory, in place of those in the inbox."""
+
+    def keep(self, key: DeliveryKey, memo: str | None) -> None:
+        self[key] = memo
+
+    def with_note(self, sink: str, memo: str) -> list[DeliveryKey]:
+        return [key for key, noted in self.items() if noted == memo]
+
+
+def deliver(
+    to: AppendedFile, memo: str | None = None, notes: Notebook | None = None, form: Form = JSON_LINES
+) -> Answer:
+    notes = Notebook({KEY: memo}) if notes is None else notes
+    return asyncio.run(delivery(to, notes, memo, form))
+
+
+def delivery(
+    to: AppendedFile, notes: Notebook, memo: str | None = None, form: Form = JSON_LINES
+) -> Coroutine[Any, Any, Answer]:
+    return to.deliver(RenderedGroup("g1", "archive", 1, "digest", form.line, {}), memo, notes)
+
+
+CUTS = {
+    f"{name} at {cut} below {len(before)}": (form, before, cut)
+    for name, form in (("jsonl", JSON_LINES), ("csv", CSV))
+    for before in form.before
+    for cut in range(len(form.line) + 1)
+}
+
+
+@pytest.mark.parametrize(("form", "before", "cut"), CUTS.values(), ids=CUTS)
+def test_a_line_is_written_once_wherever_its_write_broke_off(
+    form: Form, before: bytes, cut: int, tmp_path: Path
+) -> None:
+    """A line that lacks only its line end is completed, and `recall` finds it; anything shorter is written again.
+
+    In CSV even inside a quoted field with line breaks, or between the CR and the LF. In each case the line of another
+    group can be appended.
+    """
+    file, notes = tmp_path / "lines", Notebook()
+    file.write_bytes(before)
+    assert deliver(sink(tmp_path, form), None, notes, form) == Took()
+    whole = file.read_bytes()
+    assert whole == (before or form.header) + form.line
+    file.write_bytes(whole[: len(whole) - len(form.line) + cut])
+    is_there = cut >= len(form.line) - 1
+    found = asyncio.run(sink(tmp_path, form).recall(KEY, notes[KEY], Notebook(notes), None))
+    assert found == (Took() if is_there else Lacks())
+    after_recall = file.read_bytes()
+    assert deliver(sink(tmp_path, form), notes[KEY], Notebook(notes), form) == Took()
+    assert file.read_bytes() == whole
+    file.write_bytes(after_recall)
+    assert deliver(sink(tmp_path, form), form=form) == Took()
+    assert file.read_bytes() == (whole if is_there else whole[: -len(form.line)]) + form.line
+
+
+def test_a_file_locked_by_another_program_is_trouble(tmp_path: Path) -> None:
+    """Neither a delivery nor a probe waits for the lock without a limit."""
+    archive = sink(tmp_path, patience=0.05)
+    with (tmp_path / "lines").open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        answer, trouble = deliver(archive), asyncio.run(archive.probe())
+        assert isinstance(answer, Failed)
+        assert (answer.kind, answer.has_answered) == (TroubleKind.UNREACHABLE, False)
+        assert trouble is not None
+        assert (trouble.kind, trouble.message) == (TroubleKind.UNREACHABLE, "archive cannot be written.")
+        assert isinstance(
+            asyncio.run(archive.recall(KEY, '{"offset":0,"length":1,"hash":""}', Notebook(), None)), Failed
+        )
+    assert asyncio.run(archive.probe()) is None
+    assert deliver(archive) == Took()
+    assert (tmp_path / "lines").read_bytes() == LINE
+
+
+def test_lines_that_wait_behind_a_lock_give_up_with_the_first(tmp_path: Path) -> None:
+    """Otherwise each of 30 would wait for as long once more."""
+    archive = sink(tmp_path, patience=0.5)
+
+    async def story() -> list[Answer]:
+        return await asyncio.gather(*(delivery(archive, Notebook()) for _ in range(30)))
+
+    with (tmp_path / "lines").open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        began = time.monotonic()
+        assert {type(answer) for answer in asyncio.run(story())} == {Failed}
+        assert time.monotonic() - began < 10
+
+
+def rotated(file: Path) -> None:
+    file.rename(file.with_suffix(".1"))
+
+
+def removed(file: Path) -> None:
+    file.unlink()
+
+
+def replaced(file: Path) -> None:
+    file.with_suffix(".new").write_bytes(BEFORE)
+    file.with_suffix(".new").replace(file)
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("change", [rotated, removed, replaced, emptied])
+def test_a_file_replaced_during_the_wait_for_its_lock_is_opened_again(
+    change: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """For example by a log rotation under the lock: the line is in the file that now has the name."""
+    file = tmp_path / "lines"
+    with file.open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+
+        async def story() -> Answer:
+            writing = asyncio.ensure_future(delivery(sink(tmp_path), Notebook()))
+            await asyncio.sleep(0.2)
+            change(file)
+            fcntl.flock(other, fcntl.LOCK_UN)
+            return await writing
+
+        assert asyncio.run(story()) == Took()
+    assert file.read_bytes() == (BEFORE + LINE if change is replaced else LINE)
+
+
+@pytest.mark.parametrize("change", [rotated, removed, replaced, emptied])
+def test_a_file_replaced_during_a_write_is_trouble_if_the_line_is_lost(
+    change: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """A line in a file that was renamed, or emptied before the write, is kept; otherwise it is written again."""
+    file = tmp_path / "lines"
+    file.write_bytes(BEFORE)
+
+    class Meanwhile(Notebook):
+        """Changes the file when the memo is kept, just before the line is written."""
+
+        def keep(self, key: DeliveryKey, memo: str | None) -> None:
+            super().keep(key, memo)
+            change(file)
+
+    notes = Meanwhile()
+    first = deliver(sink(tmp_path), notes=notes)
+    if change in (rotated, emptied):
+        kept = file.with_suffix(".1").read_bytes() if change is rotated else BEFORE + file.read_bytes()
+        assert (first, kept) == (Took(), BEFORE + LINE)
+        return
+    assert isinstance(first, Failed)
+    assert (first.kind, first.is_sure, first.has_answered) == (TroubleKind.UNREACHABLE, False, False)
+    assert deliver(sink(tmp_path), notes[KEY], Notebook(notes)) == Took()
+    assert file.read_bytes().count(LINE) == 1
+
+
+# --- what a line holds, and files that cannot be written
+
+
+def test_a_line_holds_the_group_its_seconds_and_its_narrative(tmp_path: Path) -> None:
+    """Fields have the names of the API, the caller key is left out, and only the owner can read the file."""
+    taking(delivering(tmp_path, JSONL, ""), raw("g1"), raw("g2"))
+    first, second = lines(tmp_path)
+    assert (first["groupId"], second["groupId"]) == ("g1", "g2")
+    assert (first["seconds"], first["timeRows"][0]["activity"], "callerKey" in first) == (3600, "Word", False)
+    assert first["narrative"].startswith("09:05 Word: Reply.docx (1h)")
+    assert (tmp_path / "out/time.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+TAILS: dict[str, tuple[str, list[Any]]] = {
+    "torn": ('{"id": "x"}\n{"id": "to', [{"id": "x"}]),
+    "torn first line": ('{"id', []),
+    "complete without a line end": ('{"id": "x"}\n{"id": "y"}', [{"id": "x"}, {"id": "y"}]),
+    "torn within a character": ('{"id": "x"}\n{"id": "\udcc3', [{"id": "x"}]),
+    "a number, which may be incomplete": ('{"id": "x"}\n12', [{"id": "x"}]),
+    "a number as the first line": ("12.5", []),
+    "an incomplete string": ('{"id": "x"}\n"ab', [{"id": "x"}]),
+    "a complete string": ('"ab"', ["ab"]),
+    "long and torn": ('{"id": "' + "x" * 3_000_000, []),
+}
+
+
+@pytest.mark.parametrize(("tail", "before"), TAILS.values(), ids=TAILS.keys())
+def test_a_torn_line_is_repaired_before_the_next_is_written(tail: str, before: list[Any], tmp_path: Path) -> None:
+    """As after a power failure during a write."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/time.jsonl").write_bytes(tail.encode("utf-8", "surrogateescape"))
+    taking(delivering(tmp_path, JSONL, ""), raw())
+    found = lines(tmp_path)
+    assert (found[:-1], found[-1]["groupId"]) == (before, "g1")
+
+
+@pytest.mark.parametrize("tail", ["My notes", "version: 1\nbaseUrl: x", "[\n {}\n]", "2026-11-29 started", "- one"])
+def test_nothing_is_cut_off_a_file_that_is_not_ours(tail: str, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/time.jsonl").write_text(tail)
+    with at_work(delivering(tmp_path, JSONL, "")) as desk:
+        assert desk.take(raw()).outcome is TROUBLE
+        (trouble,) = desk.check_sinks()
+    assert trouble.detail is not None
+    assert trouble.detail.endswith("is not JSON: move the file away, or end that line")
+    assert (tmp_path / "out/time.jsonl").read_text() == tail
+
+
+def folder_in_the_way(folder: Path) -> Path:
+    """A file has the name of the folder."""
+    (folder / "out").rmdir()
+    (folder / "out").touch()
+    return folder / "out"
+
+
+def full_disk(folder: Path) -> Path:
+    """Opening the file proves nothing."""
+    (folder / "out/time.jsonl").symlink_to("/dev/full")
+    return folder / "out/time.jsonl"
+
+
+@pytest.mark.parametrize("obstacle", [folder_in_the_way, full_disk])
+def test_a_file_that_cannot_be_written_is_trouble_until_a_line_is(
+    obstacle: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    """A second failure in a row is reported."""
+    (tmp_path / "out").mkdir()
+    with at_work(delivering(tmp_path, JSONL, "")) as desk:
+        cause = obstacle(tmp_path)
+        for _ in range(2):
+            assert desk.take(raw()).outcome is TROUBLE
+            assert [t.message for t in desk.troubles] == ["archive cannot be written."]
+        assert [t.message for t in desk.check_sinks()] == ["archive cannot be written."]
+        cause.unlink()
+        assert desk.take(raw()).outcome is SUCCESS
+        assert (desk.troubles, desk.check_sinks()) == ((), ())
+
+
+# --- csv
+
+
+BOOKS = """\
+- name: books
+  csv: {path: out/time.csv, columns: {Date: "{{ start | date }}", Matter: "{{ tag.name }}", "Hours, worked":
+    "{{ duration.hours }}", Note: "{{ group.description }}"}}
+"""
+
+
+def records(content: bytes) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(content.decode(), newline="")))
+
+
+def test_a_group_is_a_record_below_a_header(tmp_path: Path) -> None:
+    """Quotes, commas and line breaks stay inside their field, and the header is written once."""
+    text = 'He said "no",\r\nthen left; ü'
+    for id in ("g1", "g2", "g1"):
+        (verdict,) = taking(delivering(tmp_path, BOOKS, ""), raw(id, description=text))
+        assert verdict.outcome is SUCCESS
+    header, *found = records((tmp_path / "out/time.csv").read_bytes())
+    assert header == [*COLUMNS]
+    assert found == [["2024-05-02", "ACME-0042", "1", text.replace("\r", "")]] * 2
+
+
+@pytest.mark.parametrize("cut", range(len(HEADER) + 1))
+def test_a_header_is_written_once_wherever_its_write_broke_off(cut: int, tmp_path: Path) -> None:
+    """The first record follows the complete header."""
+    (tmp_path / "lines").write_bytes(HEADER[:cut])
+    assert deliver(sink(tmp_path, CSV), form=CSV) == Took()
+    assert (tmp_path / "lines").read_bytes() == HEADER + CSV.line
+
+
+@pytest.mark.parametrize("change", [rotated, removed, emptied])
+def test_a_new_file_gets_its_own_header(change: Callable[[Path], None], tmp_path: Path) -> None:
+    """After the file is rotated, removed or emptied."""
+    assert deliver(sink(tmp_path, CSV), form=CSV) == Took()
+    change(tmp_path / "lines")
+    assert deliver(sink(tmp_path, CSV), form=CSV) == Took()
+    assert (tmp_path / "lines").read_bytes() == HEADER + CSV.line
+
+
+FOREIGN = {
+    "byte order mark": '\ufeffDate,Matter,"Hours, worked",Note\r\n2024-05-01,A,1,x\r\n',
+    "line feeds": 'Date,Matter,"Hours, worked",Note\n2024-05-01,A,1,"x\ny"\n2024-05-01,B,1,\n',
+    "quotes": '"Date","Matter","Hours, worked","Note"\n"2024-05-01","A","1","x"\n',
+    "an inch": 'Date,Matter,"Hours, worked",Note\n2024-05-01,A,1,pipe of 5"\n2024-05-02,B,1,x\n',
+    "an inch below ours": (
+        'Date,Matter,"Hours, worked",Note\r\n2024-05-01,A,1,"a ""b"", c"\n2024-05-02,5",1,x\n2024-05-03,C,1,"",\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN)
+def test_lines_that_another_program_saved_are_kept(text: str, tmp_path: Path) -> None:
+    """They may have a byte order mark, other line ends or more quotes; the next record is appended below."""
+    file = tmp_path / "lines"
+    for torn in (b"", CSV.line[:9]):
+        file.write_bytes(text.encode() + torn)
+        assert deliver(sink(tmp_path, CSV), form=CSV) == Took()
+        assert file.read_bytes() == text.encode() + CSV.line
+
+
+def test_lines_that_end_with_a_carriage_return_are_kept(tmp_path: Path) -> None:
+    """As some programs end them; the end of the last line is completed."""
+    text = 'Date,Matter,"Hours, worked",Note\r2024-05-01,A,1,x\r2024-05-02,B,1,y\r'
+    file = tmp_path / "lines"
+    file.write_bytes(text.encode())
+    assert deliver(sink(tmp_path, CSV), form=CSV) == Took()
+    assert file.read_bytes() == text.encode() + b"\n" + CSV.line
+
+
+@pytest.mark.parametrize("text", ['\ufeffA;D\nu1;5" pipe\nold;row\n', "A,D\r\n1,2", "Datum,Akte\r\n1,2\r\n"])
+def test_nothing_is_cut_off_a_file_with_another_header(text: str, tmp_path: Path) -> None:
+    """Its header is looked at before its end is mended."""
+    for encoding in ("utf-8", "utf-16"):
+        (tmp_path / "lines").write_bytes(text.encode(encoding))
+        answer = deliver(sink(tmp_path, CSV), form=CSV)
+        assert isinstance(answer, Failed)
+        assert "move the file away" in (answer.detail or "")
+        assert (tmp_path / "lines").read_bytes() == text.encode(encoding)
+
+
+def test_a_file_with_another_header_or_of_another_form_is_refused_at_start(tmp_path: Path) -> None:
+    """The message shows the header and says how to solve it. Each form would cut off the lines of the other."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/time.csv").write_bytes(b"Date,Matter\r\n")
+    (found,) = problems(tmp_path, f"deliver:\n{BOOKS}".replace("\n", "\n  "))
+    assert found.code == "bad-path"
+    assert "`Date,Matter`" in found.message
+    assert "move the file away, or set `columns` to its header" in found.message
+    assert (tmp_path / "out/time.csv").read_bytes() == b"Date,Matter\r\n"
+    (tmp_path / "out/time.csv").unlink()
+    other = "- {name: other, jsonl: {path: ./out/../out/time.csv}}\n"
+    (found,) = problems(tmp_path, f"deliver:\n{BOOKS}{other}".replace("\n", "\n  "))
+    assert (found.code, "another form" in found.message) == ("bad-path", True)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", " \n=1"])
+def test_no_text_runs_as_a_formula(text: str) -> None:
+    """A text that a spreadsheet would run gets a leading apostrophe; numbers and other texts stay as they are."""
+    assert records(record([text, -1, -0.5, "a=1", "2024-05-02"]).encode()) == [
+        [f"'{text}", "-1", "-0.5", "a=1", "2024-05-02"]
+    ]
+
+
+def test_a_csv_sink_needs_at_least_one_column(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, "deliver:\n  - {name: books, csv: {path: out/time.csv, columns: {}}}\n")
+    assert "at least one column" in found.message

@@ -1,0 +1,440 @@
+"""Only a 2xx proves that an HTTP receiver took a group, and only a 4xx to the first attempt proves that it did not."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncengine.errors import TroubleKind
+from syncengine.posted_time.delivery import HOLD, Delivery
+from syncengine.posted_time.events import Verdict
+from syncengine.posted_time.sink_health import FIRST_REST, LONGEST_REST
+from syncengine.posted_time.sinks.contract import CONTROL, TOO_LONG
+from syncengine.posted_time.sinks.http import SIDE_BY_SIDE
+from syncengine.state.inbox import open_inbox
+from syncengine.state.inbox_model import PostedTimeStatus
+from tests.dripping import BODY, HEADERS, dripping
+from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, refused, taking
+from tests.posted_time.projects import JSONL, delivering, delivering_with, http_sink, problems
+from tests.posted_time.receiver import Receiver, receiving
+from tests.posted_time.samples import raw, some
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_request_carries_key_body_and_headers(tmp_path: Path, receiver: Receiver) -> None:
+    """Numbers stay numbers, and secrets are written to no file.
+
+    A header is sent once however its name is written; the project may replace Content-Type, but not Idempotency-Key.
+    """
+    given = "Authorization: {env: TOKEN}, X-Tag: 'T {{ tag.name }}', content-type: application/x.time+json"
+    sink = http_sink(receiver.url, f", headers: {{{given}, idempotency-key: mine}}")
+    delivery = delivering_with(tmp_path, sink, TOKEN="Bearer s3cr3t")
+    assert taking(delivery, raw()) == [Verdict(SUCCESS, None, "4711")]
+    taking(delivering_with(tmp_path, http_sink(receiver.url)), raw("g2"))
+    got, plain = receiver.got
+    assert (got.method, got.path) == ("POST", "/api/time/ACME-0042")
+    assert got.body == {"id": "g1", "secs": 3600, "flag": True, "tags": ["a", 1]}
+    assert (got.headers["authorization"], got.headers["x-tag"]) == ("Bearer s3cr3t", "T ACME-0042")
+    assert (got.headers["content-type"], got.headers["idempotency-key"]) == ("application/x.time+json", "g1/pms")
+    assert (got.lines.count("content-type"), got.lines.count("idempotency-key")) == (1, 1)
+    assert got.headers["user-agent"].startswith("syncengine/")
+    assert plain.headers["content-type"] == "application/json"
+    assert b"s3cr3t" not in b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+
+
+STATUSES: dict[int | None, tuple[PostedTimeStatus, TroubleKind | None, PostedTimeStatus]] = {
+    **dict.fromkeys((200, 204), (SUCCESS, None, REFUSED)),
+    **dict.fromkeys((400, 404, 409, 418, 422), (REFUSED, None, SUCCESS)),
+    401: (TROUBLE, TroubleKind.AUTHENTICATION, SUCCESS),
+    402: (TROUBLE, TroubleKind.SUBSCRIPTION, SUCCESS),
+    403: (TROUBLE, TroubleKind.PERMISSIONS, SUCCESS),
+    **dict.fromkeys((302, 303, 500), (TROUBLE, TroubleKind.UNKNOWN, REFUSED)),
+    **dict.fromkeys((None, 408, 425, 429, 503, 524), (TROUBLE, TroubleKind.UNREACHABLE, REFUSED)),
+}
+"""Status, or None for no answer → outcome, the kind of trouble, and the outcome of changed content afterwards."""
+
+
+@pytest.mark.parametrize(("status", "outcome", "kind", "changed"), [(s, *then) for s, then in STATUSES.items()])
+def test_each_status_is_a_success_a_refusal_or_trouble(
+    status: int | None,
+    outcome: PostedTimeStatus,
+    kind: TroubleKind | None,
+    changed: PostedTimeStatus,
+    tmp_path: Path,
+    receiver: Receiver,
+) -> None:
+    """Changed content is sent only if the first was certainly not taken: a sink never holds two contents."""
+    receiver.says((status, {"error": "java.lang.NullPointerException"}) if status else None, (201, {"id": 1}))
+    with at_work(delivering_with(tmp_path, http_sink(receiver.url))) as desk:
+        verdict = desk.take(raw())
+        assert (verdict.outcome, [trouble.kind for trouble in desk.troubles]) == (outcome, [kind] if kind else [])
+        assert "java" not in (verdict.message or "")
+        assert desk.take(raw(totalDurationSecs=1)).outcome is changed
+
+
+def test_response_headers_that_never_end_are_trouble(tmp_path: Path) -> None:
+    """The answer arrives byte by byte; the timeout ends the wait."""
+    with dripping(HEADERS) as server:
+        delivery = delivering_with(tmp_path, http_sink(server.url, ", timeout: 0.2s"))
+        (verdict,) = taking(delivery, raw())
+    assert (verdict.outcome, delivery.troubles[0].kind) == (TROUBLE, TroubleKind.UNREACHABLE)
+
+
+@pytest.mark.parametrize("answer", [b"no JSON", {}, {"id": None}, []])
+def test_no_reference_is_made_of_what_an_answer_lacks(answer: Any, tmp_path: Path, receiver: Receiver) -> None:
+    receiver.answer = lambda got: (201, answer)
+    sink = http_sink(receiver.url).replace("'{{ response.id }}'", "'E{{ response.id }}'")
+    assert taking(delivering(tmp_path, sink, ""), raw()) == [Verdict(SUCCESS)]
+
+
+def test_an_answer_that_is_too_large_is_still_a_success(tmp_path: Path) -> None:
+    """It is not unpacked, so no template can read it; the group was taken."""
+    packed = gzip.compress(b'{"id": 4711, "more": "' + bytes(128 * 1024 * 1024) + b'"}', 1)
+    head = b"HTTP/1.1 201 Created\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
+    with dripping(BODY, {b"/api/time/ACME-0042": head % len(packed) + packed}) as server:
+        (verdict,) = taking(delivering_with(tmp_path, http_sink(server.url)), raw())
+    assert verdict == Verdict(SUCCESS, None, None)
+
+
+def test_a_group_that_tries_a_failing_sink_is_held_for_a_while(tmp_path: Path, receiver: Receiver) -> None:
+    """Its verdict is not sent and it tries the sink again; after `HOLD` its trouble is final and sent."""
+    now = 1e9
+    receiver.answer = lambda got: (503, {}) if got.method == "POST" else (404, {})
+
+    with at_work(delivering(tmp_path, http_sink(receiver.url), "", now=lambda: now)) as desk:
+
+        def tried_again(id: str) -> Verdict:
+            nonlocal now
+            now += LONGEST_REST
+            desk.check_sinks()
+            assert desk.troubles == ()
+            (verdict,) = desk.resume()
+            assert verdict is not None
+            return verdict
+
+        assert desk.take(raw("a")).is_final
+        now += FIRST_REST
+        desk.check_sinks()
+        assert not desk.take(raw("b")).is_final
+        assert not tried_again("b").is_final
+        assert [waiting.group_id for waiting in desk.inbox.waiting()] == ["a"]
+        now += HOLD
+        last = tried_again("b")
+        assert (last.is_final, last.outcome) == (True, TROUBLE)
+        assert [waiting.group_id for waiting in desk.inbox.waiting()] == ["a", "b"]
+
+
+def test_a_new_process_is_cautious_with_a_sink_that_failed_last(tmp_path: Path, receiver: Receiver) -> None:
+    """It tries that sink with one group first; a sink that took its last group is up."""
+    receiver.answer = lambda got: (503, {}) if got.method == "POST" else (404, {})
+    sinks = JSONL + http_sink(receiver.url)
+    with at_work(delivering(tmp_path, sinks, "")) as desk:
+        assert desk.take(raw()).outcome is TROUBLE
+    with at_work(delivering(tmp_path, sinks, "")) as desk:
+        desk.remember_troubles()
+        assert ([trouble.sink for trouble in desk.troubles], desk.is_cautious) == (["pms"], True)
+        receiver.answer = lambda got: (201, {"id": 1})
+        assert desk.take(raw()).outcome is SUCCESS
+        assert not desk.is_cautious
+    with at_work(delivering(tmp_path, sinks, "")) as desk:
+        desk.remember_troubles()
+        assert not desk.is_cautious
+
+
+@pytest.mark.parametrize(("status", "kind"), [(401, TroubleKind.AUTHENTICATION), (500, TroubleKind.UNREACHABLE)])
+def test_a_failing_health_path_is_trouble_before_any_delivery(
+    status: int, kind: TroubleKind, tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.answer = lambda got: (status, {})
+    with at_work(delivering_with(tmp_path, http_sink(receiver.url, ", health: /health"))) as desk:
+        desk.check_sinks()
+        assert [t.kind for t in desk.troubles] == [kind]
+        assert [t.kind for t in desk.check_sinks()] == [kind]
+    assert receiver.got[0].path == "/api/health"
+
+
+# --- answers that are odd, late or missing
+
+
+def sink(folder: Path, url: str, more: str = "", settings: str = "", **given: Any) -> Delivery:
+    return delivering(folder, http_sink(url, more, settings), "", **given)
+
+
+UNREADABLE: dict[str, tuple[bytes, dict[str, str]]] = {
+    "an encoding that was not requested": (b"\x8b\x01\x80{}\x03", {"Content-Encoding": "br"}),
+    "damaged compression": (b"no gzip", {"Content-Encoding": "gzip"}),
+    "compression that was cut": (b"\x1f\x8b\x08", {"Content-Encoding": "gzip"}),
+    "a body that ends early": (b"{", {"Content-Length": "100", "Connection": "close"}),
+}
+
+
+@pytest.mark.parametrize(("body", "headers"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_group_is_taken_by_a_2xx_whose_body_cannot_be_read(
+    body: bytes, headers: dict[str, str], tmp_path: Path, receiver: Receiver
+) -> None:
+    """The body matters only to `externalId`; a repeat would book the time twice."""
+    receiver.answer, receiver.headers = lambda got: (201, body), headers
+    delivery = sink(tmp_path, receiver.url)
+    verdicts = taking(delivery, raw(), raw())
+    assert [(each.outcome, each.external_id) for each in verdicts] == [(SUCCESS, None)] * 2
+    assert (len(receiver.got), delivery.troubles) == (1, ())
+
+
+def test_an_answer_that_is_not_http_proves_nothing(tmp_path: Path, receiver: Receiver) -> None:
+    """The receiver was reached, and perhaps took the time. Its 201 has no length that anybody could read."""
+    receiver.headers = {"Content-Length": "2, or so"}
+    (verdict,) = taking(sink(tmp_path, receiver.url), raw())
+    assert (verdict.outcome, verdict.message) == (TROUBLE, "pms does not work as expected.")
+    assert verdict.detail == "the answer is not valid HTTP"
+    with open_inbox(str(tmp_path / ".syncengine/state.db"), write=False) as inbox:
+        assert [found.status for entry in inbox.entries() for found in entry.deliveries] == ["unknown"]
+
+
+def test_a_group_is_taken_by_a_2xx_whose_body_never_ends(tmp_path: Path) -> None:
+    """The body arrives byte by byte until the sink's timeout."""
+    with dripping(BODY) as server:
+        (verdict,) = taking(sink(tmp_path, server.url, ", timeout: 0.3s"), raw())
+    assert verdict.outcome is SUCCESS
+
+
+def test_a_group_is_refused_by_a_4xx_whose_body_cannot_be_read(tmp_path: Path, receiver: Receiver) -> None:
+    """The receiver's message is lost, so the message is the default one."""
+    receiver.answer, receiver.headers = lambda got: (422, b"?"), {"Content-Encoding": "br"}
+    (verdict,) = taking(sink(tmp_path, receiver.url, settings="  refused: '{{ response.why }}'\n"), raw())
+    assert (verdict.outcome, verdict.message) == (REFUSED, "pms rejected the time (422).")
+
+
+@pytest.mark.parametrize(
+    ("first", "repeat", "settings"),
+    [
+        *((first, 409, "") for first in (None, 503, 303)),
+        *((None, repeat, "") for repeat in (400, 404, 422)),
+        *((503, repeat, "  refuseOn: [409, 422]\n") for repeat in (409, 422)),
+    ],
+)
+def test_a_refusal_of_a_repeat_proves_nothing(
+    first: int | None, repeat: int, settings: str, tmp_path: Path, receiver: Receiver
+) -> None:
+    """The receiver may refuse the repeat because it took the first request: the verdict is trouble, not FAILURE."""
+    receiver.says((first, {}) if first else None, (repeat, {}), (repeat, {}), (201, {"id": 9}))
+    verdicts = taking(sink(tmp_path, receiver.url, settings=settings), *[raw()] * 4)
+    assert outcomes(verdicts) == [TROUBLE] * 3 + [SUCCESS]
+    assert verdicts[3].external_id == "9"
+    assert {got.headers["idempotency-key"] for got in receiver.got} == {"g1/pms"}
+
+
+def test_settings_and_credentials_make_a_refusal_of_a_status_or_trouble(tmp_path: Path, receiver: Receiver) -> None:
+    """A 401 proves that the receiver cannot have the group, so a refusal of the repeat is one."""
+    settings = "  refuseOn: [503]\n  troubleOn: [404]\n  refused: The period is {{ response.why }}.\n"
+    receiver.says((404, {}), (503, {"why": "closed"}), (401, {}), (422, {"why": "over"}))
+    verdicts = taking(sink(tmp_path, receiver.url, settings=settings), raw("a"), raw("b"), raw("c"), raw("c"))
+    assert outcomes(verdicts) == [TROUBLE, REFUSED, TROUBLE, REFUSED]
+    assert [verdicts[1].message, verdicts[3].message] == ["The period is closed.", "The period is over."]
+
+
+CAUSES = {
+    "nothing listens": ("http://127.0.0.1:1", "nothing is listening at the address"),
+    "unknown host": ("http://no-such-host.invalid", "the host name cannot be resolved"),
+}
+
+
+@pytest.mark.parametrize(("url", "cause"), CAUSES.values(), ids=CAUSES.keys())
+def test_the_operator_sees_why_a_receiver_cannot_be_reached(url: str, cause: str, tmp_path: Path) -> None:
+    """From a delivery and from a probe; the message for users only says that it cannot be reached."""
+    with at_work(sink(tmp_path, url)) as desk:
+        desk.check_sinks()
+        (by_probe,) = desk.troubles
+        verdict = desk.take(raw())
+        assert by_probe.detail is not None
+        assert verdict.detail is not None
+        assert by_probe.detail.startswith(cause)
+        assert verdict.detail.startswith(cause)
+        assert verdict.message == by_probe.message == "pms cannot be reached."
+
+
+def test_a_status_in_both_refuseon_and_troubleon_is_an_error_at_start(tmp_path: Path) -> None:
+    text = "deliver:\n  - {name: pms, http: {url: 'http://127.0.0.1:1'}, refuseOn: [404, 503], troubleOn: [404]}\n"
+    (found,) = problems(tmp_path, text)
+    assert (found.code, "404" in found.message, "503" in found.message) == ("bad-value", True, False)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_pauses_deliveries_and_probes(status: int, tmp_path: Path, receiver: Receiver) -> None:
+    """Until the time is over the receiver gets neither groups nor probes; of many at once, only what was open."""
+    now = 1000.0
+    receiver.answer, receiver.headers = lambda got: (status, {}), {"Retry-After": "1000"}
+    with at_work(sink(tmp_path, receiver.url, now=lambda: now)) as desk:
+        desk.together(*some(64))
+        sent = len(receiver.got)
+        assert 1 < sent <= SIDE_BY_SIDE
+        for _ in range(20):
+            now += 45
+            desk.check_sinks()
+            assert desk.troubles
+            assert desk.take(raw("g2"), "webhook").outcome is TROUBLE
+        assert len(receiver.got) == sent
+        now += 101
+        receiver.answer = lambda got: (200, {})
+        desk.check_sinks()
+        assert not desk.troubles
+
+
+def test_retry_after_holds_for_later_processes(tmp_path: Path) -> None:
+    """For example each `time pull`. It does not hold for a sink that moved to another address."""
+    now = 1000.0
+    with receiving() as receiver, receiving() as other:
+        receiver.answer, receiver.headers = lambda got: (429, {}), {"Retry-After": "1000"}
+
+        def offered() -> tuple[bool, PostedTimeStatus]:
+            with at_work(sink(tmp_path, receiver.url, now=lambda: now)) as desk:
+                desk.remember_troubles()
+                desk.check_sinks()
+                return bool(desk.troubles), desk.take(raw(), "webhook").outcome
+
+        offered()
+        sent = len(receiver.got)
+        now += 900
+        assert [offered(), offered()] == [(True, TROUBLE)] * 2
+        assert outcomes(taking(sink(tmp_path, receiver.url, now=lambda: now), raw())) == [TROUBLE]
+        assert len(receiver.got) == sent
+        assert taking(sink(tmp_path, other.url, now=lambda: now), raw("g2"))[0].outcome is SUCCESS
+        now += 101
+        receiver.answer = lambda got: (201, {})
+        assert offered() == (False, SUCCESS)
+
+
+# --- paths
+
+
+NO_NAMES = [".", "..", "../../admin", "x/../y", "./x", "..\\admin", "..;x"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        *(("/time/{{ tag.name }}", name) for name in NO_NAMES),
+        ("/time/{{ tag.name }}/rows", ".."),
+        ("{{ tag.name }}", "../../admin"),
+    ],
+)
+def test_a_tag_cannot_change_the_path_of_a_request(path: str, name: str, tmp_path: Path, receiver: Receiver) -> None:
+    """A tag such as `..` refuses the group: its user gets a message, and the note names the path."""
+    sink = http_sink(receiver.url).replace("/time/{{ tag.name }}", path)
+    told, note = refused(delivering_with(tmp_path, sink), raw(tags=[{"name": name}]))
+    assert ("pms cannot take this time" in told, "the path of pms would be" in note, receiver.got) == (True, True, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("A/B", "A%2FB"),
+        ("%2e%2e", "%252e%252e"),
+        ("100%", "100%25"),
+        ("Müller & Söhne", "M%C3%BCller%20%26%20S%C3%B6hne"),
+        ("a+b=c@d:e;f,g", "a%2Bb%3Dc%40d%3Ae%3Bf%2Cg"),
+        ("a\r\nX: 1", "a%0D%0AX%3A%201"),
+    ],
+)
+def test_a_value_in_a_path_is_encoded_as_one_segment(name: str, sent: str, tmp_path: Path, receiver: Receiver) -> None:
+    """The receiver gets exactly this path: no client decodes or normalizes it."""
+    sink = http_sink(receiver.url).replace("{{ tag.name }}", "{{ tag.name }}/time")
+    (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": name}]))
+    assert (verdict.outcome, [got.path for got in receiver.got]) == (SUCCESS, [f"/api/time/{sent}/time"])
+
+
+PATHS = {
+    "a value": ("/time/{{ tag.name }}/rows", "/api/time/A%3Fb%23c%26d%2Fe/rows"),
+    "a value as the whole path": ("{{ tag.name }}", "/api/A%3Fb%23c%26d%2Fe"),
+    "encoded by hand": ("/time/{{ tag.name | urlencode }}", "/api/time/A%3Fb%23c%26d%2Fe"),
+    "in a query": ("/time?tag={{ tag.name | urlencode }}&x={{ 1 }}", "/api/time?tag=A%3Fb%23c%26d%2Fe&x=1"),
+    "a query of its own": ("/time?{{ {'tag': tag.name} | urlencode }}", "/api/time?tag=A%3Fb%23c%26d%2Fe"),
+    "an expression as the whole path": ("{{ '/time?draft=1' if tag else '' }}", "/api/time?draft=1"),
+    "concatenated": ("{{ '/time/' ~ tag.name ~ '/rows' }}", "/api/time/A%3Fb%23c%26d%2Fe/rows"),
+    "in a loop": ("/time{% for t in group.tags %}/{{ t.name }}{% endfor %}", "/api/time/A%3Fb%23c%26d%2Fe"),
+    "an included file": ("/time/{% include 'part.j2' %}", "/api/time/A%3Fb%23c%26d%2Fe"),
+    "missing values": ("/time{{ tag.externalId }}/{{ 'x' if not tag }}", "/api/time/"),
+}
+
+
+@pytest.mark.parametrize(("path", "sent"), PATHS.values(), ids=PATHS.keys())
+def test_only_the_values_in_a_path_are_encoded(path: str, sent: str, tmp_path: Path, receiver: Receiver) -> None:
+    """Each value is encoded once, wherever it stands."""
+    (tmp_path / "part.j2").write_text("{{ tag.name }}")
+    sink = http_sink(receiver.url).replace("'/time/{{ tag.name }}'", f'"{path}"')
+    (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": "A?b#c&d/e"}]))
+    assert (verdict.outcome, [got.path for got in receiver.got]) == (SUCCESS, [sent])
+
+
+@pytest.mark.parametrize(
+    "path", ["/../admin", "/a/%2e%2e/{{ tag.name }}", "..", "/x/./{{ tag.name }}", '"/a\\nb/{{ tag.name }}"']
+)
+def test_a_configured_path_that_no_request_can_have_is_an_error_at_start(path: str, tmp_path: Path) -> None:
+    """It holds a dot segment or a line break."""
+    path = path if path.startswith('"') else f"'{path}'"
+    found = problems(tmp_path, f"deliver:\n  - {{name: pms, http: {{url: 'http://127.0.0.1:9', path: {path}}}}}\n")
+    assert [(problem.code, problem.line) for problem in found] == [("bad-path", 6)]
+
+
+# --- headers
+
+
+def test_a_secret_file_is_read_again_for_each_request(tmp_path: Path, receiver: Receiver) -> None:
+    """A rotated token is used without a restart; while its file is away, no group is sent."""
+    token = tmp_path / "token"
+    token.write_text("one")
+    sink = http_sink(receiver.url, ", headers: {Authorization: {file: token}}")
+    with at_work(delivering_with(tmp_path, sink)) as desk:
+        desk.take(raw("g1"))
+        token.unlink()
+        assert desk.take(raw("g2")).outcome is TROUBLE
+        assert [t.kind for t in desk.check_sinks()] == [TroubleKind.AUTHENTICATION]
+        token.write_text("two")
+        assert desk.check_sinks() == ()
+        assert desk.take(raw("g2")).outcome is SUCCESS
+    assert [got.headers["authorization"] for got in receiver.got if got.method == "POST"] == ["one", "two"]
+
+
+@pytest.mark.parametrize("name", ["Jürgen", "Łukasz Żółć", "山田 太郎", "Zoë\u00a0😀", "a\u2028b"])
+def test_a_header_that_is_not_ascii_is_sent_as_utf_8(name: str, tmp_path: Path, receiver: Receiver) -> None:
+    """The receiver of this test decodes headers as Latin-1, as many do."""
+    sink = http_sink(receiver.url, ", headers: {X-User: '{{ user.name }}', X-Firm: Müller}")
+    (verdict,) = taking(delivering_with(tmp_path, sink), raw(user={"name": name}))
+    assert verdict.outcome is SUCCESS
+    (got,) = receiver.got
+    sent = {header: got.headers[header].encode("latin-1").decode() for header in ("x-user", "x-firm")}
+    assert sent == {"x-user": name, "x-firm": "Müller"}
+
+
+UNSENDABLE: dict[str, tuple[dict[str, Any], str, str]] = {
+    "header injection": ({"user": {"name": "a\r\nX-Evil: 1"}}, CONTROL, "the header X-User of pms"),
+    "line feed": ({"user": {"name": "a\nb"}}, CONTROL, "the header X-User of pms"),
+    "bell": ({"user": {"name": "a\x07b"}}, CONTROL, "the header X-User of pms"),
+    "next line": ({"user": {"name": "a\x85b"}}, CONTROL, "the header X-User of pms"),
+    "long header": ({"user": {"name": "x" * 9000}}, TOO_LONG, "the header X-User of pms"),
+    "long id": ({"group_id": "g" * 100_000}, TOO_LONG, "Idempotency-Key"),
+    "id that is long once encoded": ({"group_id": "ü" * 2000}, TOO_LONG, "Idempotency-Key"),
+    "path that is long once encoded": ({"tags": [{"name": "ü" * 2000}]}, TOO_LONG, "the path of pms"),
+}
+
+
+@pytest.mark.parametrize(("given", "why", "where"), UNSENDABLE.values(), ids=UNSENDABLE)
+def test_what_cannot_be_sent_refuses_the_group(
+    given: dict[str, Any], why: str, where: str, tmp_path: Path, receiver: Receiver
+) -> None:
+    """The note names the place, and no request is sent."""
+    sink = http_sink(receiver.url, ", headers: {X-User: '{{ user.name }}'}")
+    told, note = refused(delivering_with(tmp_path, sink), raw(**given))
+    assert (why in told, where in note, receiver.got) == (True, True, [])
+
+
+@pytest.mark.parametrize("value", ['"a\\nb"', '"a\\tb"', "x" * 8001], ids=["line feed", "tab", "too long"])
+def test_a_configured_header_that_cannot_be_sent_is_an_error_at_start(value: str, tmp_path: Path) -> None:
+    """With its line."""
+    found = problems(
+        tmp_path, f"deliver:\n  - name: pms\n    http: {{url: 'http://127.0.0.1:9', headers: {{X-A: {value}}}}}\n"
+    )
+    assert [(problem.code, problem.line) for problem in found] == [("bad-value", 7)]

@@ -1,0 +1,477 @@
+"""The loops that fetch and acknowledge: what they take and send, when they wait, and what ends them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from syncengine.errors import SyncengineError, TroubleKind
+from syncengine.posted_time.events import Acknowledged, Event, GivenUp, Offered, RetryLater, SinkTrouble, Taken, Verdict
+from syncengine.posted_time.loops import SIDE_BY_SIDE, Acknowledging, Fetching, WebhookRegistered
+from syncengine.posted_time.pace import WIDTH, Pace, each, side_by_side
+from syncengine.render.posted_time import story_text
+from syncengine.service.client import Client, Conduct
+from syncengine.state.database import LockLost
+from syncengine.state.inbox import InboxWriter, Work
+from syncengine.state.inbox_model import Offer, PostedTimeStatus
+from tests.posted_time.desk import SUCCESS, TROUBLE
+from tests.service.scripted import CUT, OK, Reply, Scripted, saying, serving
+from tests.service.talking import KEY, key
+from tests.support.inbox import open_inbox
+
+from .line import SWIFT, group, until
+
+NOTHING = saying([])
+Scene = Callable[[Scripted, Fetching, list[Event], asyncio.Event], Awaitable[Any]]
+
+
+def fetching(
+    script: Sequence[Reply],
+    delivery: Any,
+    scene: Scene,
+    limit: Callable[[], int | None] = lambda: None,
+    pace: Pace = SWIFT,
+) -> Any:
+    """Run the loop against a scripted service until the scene returns."""
+
+    async def play() -> Any:
+        told: list[Event] = []
+        stop = asyncio.Event()
+        conduct = Conduct(attempts=1, breaks=False)
+        async with serving(*script) as server, Client(server.url, key, conduct=conduct) as client:
+            loop = Fetching(client, delivery, limit, told.append, stop, pace=pace)
+            async with asyncio.timeout(60):
+                return await scene(server, loop, told, stop)
+
+    return asyncio.run(play())
+
+
+def told_until(script: Sequence[Reply], delivery: Any, there: Callable[[list[Event]], bool]) -> list[Event]:
+    """Run the loop until its events are `there`, and return them."""
+    told: list[Event] = fetching(script, delivery, lambda _, *loop: run_until(there, *loop))
+    return told
+
+
+async def run_until(
+    there: Callable[[list[Event]], bool], loop: Fetching, told: list[Event], stop: asyncio.Event
+) -> list[Event]:
+    running = asyncio.ensure_future(loop.run())
+    await until(told, there)
+    stop.set()
+    await running
+    return told
+
+
+def has_taken(count: int) -> Callable[[list[Event]], bool]:
+    return lambda told: len(taken(told)) == count
+
+
+def taken(told: list[Event]) -> list[tuple[str, PostedTimeStatus]]:
+    return [(event.group_id, event.verdict.outcome) for event in told if isinstance(event, Taken)]
+
+
+class Desk:
+    """A delivery that takes every group and stores nothing, for tests of the loop that need no sink."""
+
+    def __init__(self, *troubles: SinkTrouble, raising: Exception | None = None) -> None:
+        self.troubles: Sequence[SinkTrouble] = troubles
+        self.raising = raising
+        self.took: list[str] = []
+        self.stored: list[str] = []
+        self.verdicts: dict[str, Verdict] = {}
+        """The verdicts on groups that are not taken."""
+        self.is_cautious = False
+
+    def width(self) -> int:
+        return 0 if self.troubles else 1 if self.is_cautious else WIDTH
+
+    async def resume(self, stop: asyncio.Event, deliver: Callable[[str], Awaitable[object]]) -> int:
+        stored, self.stored = self.stored, []
+        begun = await side_by_side(each(stored), deliver, lambda: 0 if stop.is_set() else self.width())
+        self.stored = stored[begun:] + self.stored
+        return begun
+
+    async def store(self, raw: Any, *, mechanism: str) -> None:
+        self.stored.append(raw["groupId"])
+
+    async def again(self, id: str) -> Verdict:
+        self.took.append(id)
+        if self.raising is not None:
+            raising, self.raising = self.raising, None
+            raise raising
+        return self.verdicts.get(id, Verdict(SUCCESS))
+
+
+TROUBLES = [CUT, saying({}, 500), saying({}, 503), Reply(429, b"", {"Retry-After": "0"}), Reply(200, b"<html>")]
+
+
+@pytest.mark.parametrize("trouble", [*TROUBLES, saying({}, 401)], ids=["no answer", "500", "503", "429", "html", "401"])
+def test_the_loop_waits_and_goes_on_after_trouble(trouble: Reply) -> None:
+    """Each failed fetch is reported as an event. An empty answer is no trouble."""
+    desk = Desk()
+    told = told_until((trouble, trouble, NOTHING, saying([group("a")]), NOTHING), desk, has_taken(1))
+    assert [type(event) for event in told][:5] == [RetryLater, RetryLater, Offered, Offered, Taken]
+    assert desk.took == ["a"]
+
+
+@pytest.mark.parametrize("ending", [None, Reply(504), Reply(408), CUT], ids=["never", "504", "408", "closed"])
+def test_a_fetch_that_ends_without_an_answer_after_its_time_is_no_trouble(ending: Reply | None) -> None:
+    """The service or a gateway ended a fetch that it held open for its whole time: the next fetch follows at once."""
+    slow, pace = asyncio.Event(), replace(SWIFT, fetch=2.0)  # long enough to connect on a busy machine
+
+    async def scene(server: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
+        if ending is not None:
+            server.on_request = lambda: asyncio.get_running_loop().call_later(0.85 * pace.fetch, slow.set)
+        return await run_until(has_taken(1), loop, told, stop)
+
+    script = (replace(ending or Reply(), until=slow), saying([group("a")]), NOTHING)
+    assert [type(event) for event in fetching(script, Desk(), scene, pace=pace)][:2] == [Offered, Taken]
+
+
+def test_a_webhook_of_the_team_ends_the_loop_with_an_explanation() -> None:
+    """On a 409 the error says how to unregister the webhook, and no second fetch is sent."""
+
+    async def scene(server: Scripted, loop: Fetching, _: list[Event], __: asyncio.Event) -> int:
+        with pytest.raises(WebhookRegistered, match=r"has a webhook.*unregister webhook"):
+            await loop.run()
+        return len(server.heard)
+
+    assert fetching((saying("webhook there", 409),), Desk(), scene) == 1
+
+
+def test_nothing_is_fetched_while_a_sink_is_down() -> None:
+    """The loop fetches again as soon as the sink is up."""
+    desk = Desk(SinkTrouble("ledger", TroubleKind.UNREACHABLE, "The ledger cannot be reached."))
+
+    async def scene(server: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> int:
+        running = asyncio.ensure_future(loop.run())
+        await asyncio.sleep(5 * SWIFT.empty)
+        asked = len(server.heard)
+        desk.troubles = ()
+        await until(told, lambda seen: bool(taken(seen)))
+        stop.set()
+        await running
+        return asked
+
+    assert fetching((saying([group("a")]), NOTHING), desk, scene) == 0
+
+
+@pytest.mark.parametrize("error", [SyncengineError("the state is busy"), KeyError("secret-in-a-key")])
+def test_the_loop_waits_for_an_inbox_that_cannot_store_a_group(error: Exception) -> None:
+    """The rest of the answer is dropped, as it is offered again. No text of a foreign exception is repeated."""
+    desk = Desk(raising=error)
+    told = told_until((saying([group("a"), group("b")]), saying([group("b")]), NOTHING), desk, has_taken(1))
+    assert desk.took == ["a", "b"]
+    waiting = next(event for event in told if isinstance(event, RetryLater))
+    assert waiting.what == "take"
+    assert "secret" not in waiting.why
+
+
+def test_a_lost_lease_ends_the_loop() -> None:
+    """Another process has the inbox: this one begins no further group."""
+    desk = Desk(raising=LockLost("taken over"))
+
+    async def scene(_: Scripted, loop: Fetching, __: list[Event], ___: asyncio.Event) -> None:
+        with pytest.raises(LockLost):
+            await loop.run()
+
+    fetching((saying([group(id) for id in MANY]),), desk, scene)
+    assert desk.took == MANY[:WIDTH]
+
+
+def test_a_stop_aborts_the_open_fetch() -> None:
+    """The loop ends at once, although the service would hold the fetch open for a minute."""
+
+    async def scene(server: Scripted, loop: Fetching, _: list[Event], stop: asyncio.Event) -> int:
+        asked = asyncio.Event()
+        server.on_request = asked.set
+        running = asyncio.ensure_future(loop.run())
+        await asked.wait()
+        stop.set()
+        await asyncio.wait_for(running, 30)
+        return len(server.heard)
+
+    assert fetching((Reply(until=asyncio.Event()),), Desk(), scene) == 1
+
+
+MANY = [f"g{number}" for number in range(WIDTH + 2)]
+
+
+def test_a_stop_finishes_begun_groups_and_leaves_the_rest() -> None:
+    """The other groups are in the inbox, where the next process continues with them."""
+
+    class Slow(Desk):
+        async def again(self, id: str) -> Verdict:
+            stops[0].set()
+            return await super().again(id)
+
+    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
+        stops.append(stop)
+        await loop.run()
+        return told
+
+    desk, stops = Slow(), list[asyncio.Event]()
+    told = fetching((saying([group(id) for id in MANY]),), desk, scene)
+    assert taken(told) == [(id, SUCCESS) for id in MANY[:WIDTH]]
+    assert desk.took == MANY[:WIDTH]
+
+
+def test_the_limit_is_computed_before_each_fetch() -> None:
+    """After trouble with a sink, a single group is fetched first."""
+    limits = iter([1, *[25] * 7])
+
+    async def scene(server: Scripted, *loop: Any) -> list[str]:
+        await run_until(lambda seen: len(seen) >= 2, *loop)
+        return [heard.path.partition("?")[2] for heard in server.heard][:2]
+
+    assert fetching((NOTHING,), Desk(), scene, limit=lambda: next(limits)) == ["limit=1", "limit=25"]
+
+
+def test_a_held_group_is_tried_before_the_next_fetch() -> None:
+    """It tests the doubtful sink. A verdict that is not final is reported as an event, but not sent."""
+
+    class Doubting(Desk):
+        async def again(self, id: str) -> Verdict:
+            self.is_cautious = bool(self.stored)
+            return await super().again(id)
+
+    desk = Doubting()
+    desk.stored, desk.is_cautious = ["kept", "again"], True
+    desk.verdicts = {"again": Verdict(TROUBLE, "No.", is_final=False)}
+    told = told_until((saying([group("a")]), NOTHING), desk, has_taken(2))
+    assert taken(told) == [("kept", SUCCESS), ("a", SUCCESS)]
+    assert [type(event) for event in told][:4] == [Taken, RetryLater, Offered, Taken]
+
+
+def test_groups_left_in_the_inbox_come_before_the_next_fetch() -> None:
+    """A sink went down during their delivery and recovered: the rest does not wait for the next start."""
+
+    class Falling(Desk):
+        async def again(self, id: str) -> Verdict:
+            if id == "left":
+                self.troubles = (SinkTrouble("ledger", TroubleKind.UNREACHABLE, "No."),)
+                asyncio.get_running_loop().call_later(0.05, setattr, self, "troubles", ())
+            return await super().again(id)
+
+    desk = Falling()
+    desk.stored = ["left", "rest"]
+    told = told_until((saying([group("a")]), NOTHING), desk, has_taken(3))
+    assert [id for id, _ in taken(told)] == ["left", "rest", "a"]
+
+
+# --- acknowledging: every verdict in the inbox is sent to the service until the service accepts it
+
+
+Decided = tuple[str, PostedTimeStatus, str | None, str | None]
+POSTED: Decided = ("a", PostedTimeStatus.SUCCESS, None, "4711")
+REFUSED: Decided = ("b", PostedTimeStatus.REFUSED, "Assign a tag.", None)
+TROUBLED: Decided = ("c", PostedTimeStatus.TROUBLE, "The ledger cannot be reached.", None)
+
+
+def decided(state: str, verdicts: Sequence[Decided]) -> None:
+    """Store groups with these verdicts in an inbox."""
+    with open_inbox(state, write=True) as inbox:
+        for id, outcome, message, external_id in verdicts:
+            entry = inbox.receive(Offer(id, "d", "{}", "fetch"))
+            inbox.decide(entry, outcome, message, external_id, waits=True)
+
+
+def acknowledging(
+    folder: Path,
+    script: Sequence[Reply],
+    verdicts: Sequence[Decided],
+    scene: Callable[[Scripted, Acknowledging, list[Event]], Awaitable[Any]],
+    writer: type[InboxWriter] = InboxWriter,
+    has_webhook: bool = False,
+    timeout: float = 30.0,
+) -> Any:
+    """Play a scene with the loop, a scripted service and an inbox that holds these verdicts."""
+    state = str(folder / "state.db")
+    decided(state, verdicts)
+
+    async def play() -> Any:
+        told: list[Event] = []
+        conduct = Conduct(timeout=timeout, attempts=1, breaks=False)
+        with open_inbox(state, write=True) as inbox:
+            async with serving(*script) as server, Client(server.url, key, conduct=conduct) as client:
+                loop = Acknowledging(client, writer(inbox), told.append, asyncio.Event(), has_webhook, SWIFT)
+                async with asyncio.timeout(30):
+                    return await scene(server, loop, told)
+
+    return asyncio.run(play())
+
+
+def acknowledge(
+    folder: Path, script: Sequence[Reply], *verdicts: Decided, ends: Any, **given: Any
+) -> tuple[list[Event], list[Any], dict[str, str]]:
+    """Run the loop until `ends` is true; return its events, the requests that the service got, and the final states."""
+
+    async def until_it_ends(server: Scripted, loop: Acknowledging, told: list[Event]) -> tuple[list[Event], list[Any]]:
+        running = asyncio.ensure_future(loop.run())
+        await until(told, ends)
+        loop.stop.set()
+        await running
+        return told, [msgspec.json.decode(heard.body) for heard in server.heard]
+
+    told, heard = acknowledging(folder, script, verdicts, until_it_ends, **given)
+    with open_inbox(str(folder / "state.db"), write=False) as inbox:
+        assert list(inbox.waiting()) == []
+        return told, heard, {entry.group_id: entry.state for entry in inbox.entries()}
+
+
+def ended(count: int) -> Any:
+    return lambda told: sum(isinstance(event, Acknowledged | GivenUp) for event in told) >= count
+
+
+def test_each_verdict_is_sent_once_with_its_reference_or_message(tmp_path: Path) -> None:
+    """SUCCESS with the sink's reference, FAILURE and RETRIABLE_FAILURE with their messages."""
+    _, heard, states = acknowledge(tmp_path, (OK,), POSTED, REFUSED, TROUBLED, ends=ended(3))
+    assert heard == [
+        {"timeGroupId": "a", "status": "SUCCESS", "externalId": "4711"},
+        {"timeGroupId": "b", "status": "FAILURE", "message": "Assign a tag."},
+        {"timeGroupId": "c", "status": "RETRIABLE_FAILURE", "message": "The ledger cannot be reached."},
+    ]
+    assert states == {"a": "acknowledged", "b": "acknowledged", "c": "troubled"}
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [CUT, saying({}, 500), saying("no", 400), saying({}, 401), saying({}, 409), Reply(429, b"", {"Retry-After": "0"})],
+    ids=["no answer", "500", "400", "401", "409", "429"],
+)
+def test_a_status_that_was_not_accepted_is_sent_again_unchanged(tmp_path: Path, lost: Reply) -> None:
+    """Three attempts fail and the fourth is accepted."""
+    told, heard, states = acknowledge(tmp_path, (lost, lost, lost, OK), POSTED, ends=ended(1))
+    assert heard == [{"timeGroupId": "a", "status": "SUCCESS", "externalId": "4711"}] * 4
+    assert sum(isinstance(event, RetryLater) for event in told) == 3
+    assert states == {"a": "acknowledged"}
+
+
+def test_rejected_status_updates_are_in_the_groups_story(tmp_path: Path) -> None:
+    """Equal rejections in a row are one entry with a count, and bodies other than a message are not repeated."""
+    maintenance = saying({"message": "maintenance"}, 503)
+    script = (maintenance, maintenance, maintenance, Reply(500, b"a narrative"), CUT, OK)
+    acknowledge(tmp_path, script, POSTED, ends=ended(1))
+    with open_inbox(str(tmp_path / "state.db"), write=False) as inbox:
+        entry, story = inbox.entry("a"), inbox.story("a")
+    assert entry is not None
+    told = [(e.message, e.detail) for e in story if e.kind == "unaccepted" and e.outcome == "SUCCESS"]
+    assert told[:2] == [("503: maintenance", "3"), ("500 (no content type, 11 bytes)", None)]
+    assert [e.kind for e in story[-2:]] == ["unaccepted", "status"]
+    text = story_text(entry, story)
+    assert "the service did not accept the status SUCCESS: 503: maintenance; 3 times" in text
+
+
+def test_an_echoed_key_is_in_no_story_and_no_event(tmp_path: Path) -> None:
+    """If the service's error repeats the API key, it is masked; a group id that holds the key is sent unchanged."""
+    script = (saying({"message": f"{KEY} may not"}, 400), Reply(500, f"{KEY} at {KEY}".encode()), OK)
+    told, heard, _ = acknowledge(tmp_path, script, (f"{KEY}-1", *POSTED[1:]), ends=ended(1))
+    assert {body["timeGroupId"] for body in heard} == {f"{KEY}-1"}
+    words = [event.why for event in told if isinstance(event, RetryLater)]
+    assert (words[0], KEY in "".join(words)) == ("400: *** may not", False)
+    with open_inbox(str(tmp_path / "state.db"), write=False) as inbox:
+        assert KEY not in "".join(event.message or "" for event in inbox.story(f"{KEY}-1"))
+
+
+def test_a_rejected_status_does_not_delay_others(tmp_path: Path) -> None:
+    """The second status is accepted while the first is still rejected."""
+    script = (saying("no", 400), OK, saying("no", 400), OK)
+    told, heard, _ = acknowledge(tmp_path, script, POSTED, REFUSED, ends=ended(2))
+    assert [event.group_id for event in told if isinstance(event, Acknowledged)] == ["b", "a"]
+    assert [body["timeGroupId"] for body in heard] == ["a", "b", "a", "a"]
+
+
+def sent_for(heard: Sequence[Any]) -> str:
+    """The ids of the groups whose status was sent, in order."""
+    return "".join(body["timeGroupId"] for body in heard)
+
+
+@pytest.mark.parametrize("trouble", [Reply(until=asyncio.Event()), saying({}, 401), saying({}, 403)])
+def test_a_status_that_met_trouble_is_repeated_after_the_waiting_ones(trouble: Reply, tmp_path: Path) -> None:
+    """After a timeout, 401 or 403 the second status is sent before the first is repeated."""
+    _, heard, _ = acknowledge(tmp_path, (trouble, OK), POSTED, REFUSED, ends=ended(2), timeout=0.5)
+    assert sent_for(heard) == "aba"
+
+
+def test_a_second_timeout_ends_the_round(tmp_path: Path) -> None:
+    """The service is in trouble; the next round begins with the statuses that were not sent yet."""
+    never = Reply(until=asyncio.Event())
+    told, heard, _ = acknowledge(tmp_path, (never, never, OK), POSTED, REFUSED, TROUBLED, ends=ended(3), timeout=0.5)
+    assert sent_for(heard)[:3] == "abc"
+    assert [event.what for event in told if isinstance(event, RetryLater)] == ["acknowledge a", "acknowledge"]
+
+
+def many(count: int) -> list[Decided]:
+    return [(f"g{number}", *POSTED[1:]) for number in range(count)]
+
+
+def test_an_acceptance_is_recorded_while_other_requests_are_open(tmp_path: Path) -> None:
+    """A process that dies while it waits for one answer does not repeat the accepted status later."""
+    said = asyncio.Event()
+
+    async def scene(_: Scripted, loop: Acknowledging, told: list[Event]) -> list[str]:
+        round = asyncio.ensure_future(loop.round())
+        await until(told, ended(1))
+        with open_inbox(str(tmp_path / "state.db"), write=False) as inbox:
+            left = [verdict.group_id for verdict in inbox.waiting()]
+        said.set()
+        await round
+        return left
+
+    found = acknowledging(tmp_path, (OK, Reply(until=said)), [POSTED, REFUSED], scene)
+    assert found in (["b"], ["a"])  # whichever request arrived second
+
+
+def test_a_service_in_trouble_is_sent_no_further_status(tmp_path: Path) -> None:
+    """With a rejected API key, only the requests that were already open are sent in this round."""
+
+    async def scene(server: Scripted, loop: Acknowledging, _: list[Event]) -> int:
+        await loop.round()
+        return len(server.heard)
+
+    assert acknowledging(tmp_path, (saying({}, 401),), many(SIDE_BY_SIDE + 4), scene) == SIDE_BY_SIDE
+
+
+def test_no_further_status_is_sent_once_the_inbox_fails(tmp_path: Path) -> None:
+    """An acceptance could not be recorded, so only requests that were about to be sent still are."""
+
+    class Lost(InboxWriter):
+        async def write(self, work: Work[Any]) -> Any:
+            raise LockLost("another process has it")
+
+    async def scene(server: Scripted, loop: Acknowledging, _: list[Event]) -> int:
+        with pytest.raises(LockLost):
+            await loop.round()
+        return len(server.heard)
+
+    sent = acknowledging(tmp_path, (OK,), many(5 * SIDE_BY_SIDE), scene, Lost)
+    assert SIDE_BY_SIDE <= sent <= 2 * SIDE_BY_SIDE
+
+
+def test_concurrent_rounds_run_one_after_the_other(tmp_path: Path) -> None:
+    """A round by hand during a round of the loop sends no status twice."""
+    said = asyncio.Event()
+
+    async def scene(server: Scripted, loop: Acknowledging, _: list[Event]) -> list[Any]:
+        server.on_request = lambda: asyncio.get_running_loop().call_later(0.1, said.set) and None
+        await asyncio.gather(loop.round(), loop.round())
+        return [msgspec.json.decode(heard.body) for heard in server.heard]
+
+    assert sent_for(acknowledging(tmp_path, (Reply(until=said),), [POSTED, REFUSED], scene)) == "ab"
+
+
+@pytest.mark.parametrize(("answer", "has_webhook"), [(404, False), (409, True)])
+def test_a_group_that_the_service_takes_no_status_for_is_given_up(
+    answer: int, has_webhook: bool, tmp_path: Path
+) -> None:
+    """After a 404, or a 409 of a fetched group once the project has a webhook; the inbox shows it as given up."""
+    script = (saying({}, answer), OK)
+    told, heard, states = acknowledge(tmp_path, script, POSTED, REFUSED, ends=ended(2), has_webhook=has_webhook)
+    assert [type(event) for event in told] == [GivenUp, Acknowledged]
+    assert (len(heard), states) == (2, {"a": "given-up", "b": "acknowledged"})
