@@ -9,7 +9,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+import yaml
 
 from tests.support import warm
 
@@ -72,3 +74,13 @@ def test_each_file_is_of_one_screen_and_names_its_schema(path: Path) -> None:
     prefix, _, relative = lines[0].partition("$schema=")
     assert prefix == "# yaml-language-server: "
     assert (path.parent / relative).resolve() == MANIFESTS.parent / "schemas" / "manifest.schema.json"
+
+
+def test_the_rules_for_them_fit_their_schema_and_their_tests_pass() -> None:
+    """`syncengine test` passes in this repository's own project."""
+    path = Path(__file__).parent / "policies" / "firm.yaml"
+    text = path.read_text(encoding="utf-8")
+    named = path.parent / text.splitlines()[0].rpartition("$schema=")[2]
+    assert named.resolve() == MANIFESTS.parent / "schemas" / "policies.schema.json"
+    jsonschema.validate(yaml.safe_load(text), json.loads(named.read_text(encoding="utf-8")))
+    assert run(MANIFESTS.parent, "test", str(path.parent)) == "7 tests passed.\n"

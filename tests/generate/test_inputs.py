@@ -22,21 +22,9 @@ from syncengine.manifest.resources import ReadFile
 from syncengine.manifest.sources.read import packed, unpacked
 from syncengine.manifest.sources.records import HttpQuery, SqlQuery
 from syncengine.project.delivery_schema import Paging
+from tests.manifest.loading import block
 
-BLOCKS = """\
-generate:
-  - forEach: {json: ../rows.json}
-    when: row.n != 'none'
-    tagCategories:
-      - {externalId: "C-{{ row.n }}", label: "{{ row.v }}"}
-    tags:
-      - name: "{{ row.n }}"
-        description: "{{ row.v }} {{ var.team }}"
-        keywords: "{{ row.get('k', []) }}"
-        visibility: "{{ 'PRIVATE' if row.v is string else '' }}"
-  - forEach: {json: ../rows.json, distinct: n}
-    tags: [{name: "second {{ row.n }}", managedBy: "{{ row.v * 2 if row.v is number else row.v }}"}]
-"""
+BLOCKS = block("json: ../rows.json", "name: '{{ row.n }}', description: '{{ row.v }} {{ var.team }}'")
 
 
 def rows(folder: Path, *table: dict[str, Any]) -> None:

@@ -156,16 +156,6 @@ def test_an_approval_is_valid_once(asking: Project) -> None:
     assert asking.run("apply", "-y", "--approve-deletes", again).code == 0
 
 
-def test_a_run_that_failed_goes_on_without_a_new_approval(asking: Project, service: Service) -> None:
-    approve = unit(planned(asking))["approve"]
-    service.fault("upsertTags", status=503, headers={"Retry-After": "0"}, times=6)
-    assert asking.run("apply", "-y", "--approve-deletes", approve).code != 0
-    service.heal()
-    done = asking.run("apply", "-y", "--format", "json")
-    assert (done.code, service.tags()) == (0, ["A-1", "B-1"])
-    assert asking.run("plan", "--detailed-exitcode").code == 0
-
-
 def test_a_saved_plan_that_was_begun_is_finished_under_its_approval(asking: Project, service: Service) -> None:
     """The approval counts for every retry of the saved plan, and for a new plan from the manifests."""
     assert asking.run("plan", "--out", "plan.json").code == 0

@@ -154,37 +154,36 @@ def test_defaults_and_variables_of_the_project_apply(tmp_path: Path) -> None:
     assert failures(tmp_path, tests, files={"syncengine.yaml": settings}) == []
 
 
-def test_tests_are_offline(tmp_path: Path) -> None:
-    """A source that would be queried is an error, and environment variables are not set."""
+FAILING = {
+    "an unexpected error": (
+        "manifests: {tags: [{name: A, catgory: c}]}\n    expect: {denied: []}", "unknown-field 10: a tag has no field",
+    ),
+    "an error that does not occur": (
+        "manifests: {}\n    expect: {errors: [unknown-field]}", "['errors'] ['unknown-field'] []",
+    ),
+    "a query": (
+        "manifests: {generate: [{forEach: {sql: {source: pms, query: SELECT 1}}, tags: [{name: x}]}]}\n"
+        "    expect: {tags: []}", "a test is offline",
+    ),
+    "the environment": (
+        "manifests: {generate: [{forEach: {csv: a.csv}, tags: [{name: '{{ env.PATH }}'}]}]}\n"
+        "    data: {a.csv: \"a\\n1\\n\"}\n    expect: {tags: []}", "PATH is not set",
+    ),
+}  # fmt: skip
+
+
+def test_a_test_that_fails_says_why(tmp_path: Path) -> None:
+    """A source that would be queried is an error, and environment variables are not set: tests are offline."""
     settings = "version: 1\nallowEnv: [PATH]\nsources: {pms: {sql: {env: PMS}}}\n"
-    tests = """\
-  - name: sql
-    manifests: {generate: [{forEach: {sql: {source: pms, query: SELECT 1}}, tags: [{name: "{{ row.a }}"}]}]}
-    expect: {tags: []}
-  - name: environment
-    manifests: {generate: [{forEach: {csv: a.csv}, tags: [{name: "{{ env.PATH }}"}]}]}
-    data: {a.csv: "a\\n1\\n"}
-    expect: {tags: []}
-"""
-    messages = [
-        each["diagnostics"][0]["message"] for each in failures(tmp_path, tests, files={"syncengine.yaml": settings})
-    ]
-    assert "a test is offline" in messages[0]
-    assert "PATH is not set" in messages[1]
+    tests = "".join(f"  - name: {name}\n    {test}\n" for name, (test, _) in FAILING.items())
+    found = failures(tmp_path, tests, files={"syncengine.yaml": settings})
+    assert [each["name"] for each in found] == [*FAILING]
+    for each, (_, words) in zip(found, FAILING.values(), strict=True):
+        told = [f"{d['code']} {d['line']}: {d['message']}" for d in each["diagnostics"]]
+        told += [f"{d['path']} {d['expected']} {d['actual']}" for d in each["differences"]]
+        assert words in told[0]
+    assert found[0]["diagnostics"][0]["file"] == "policies/rules.yaml"
     assert not (tmp_path / ".syncengine").exists()
-
-
-def test_an_unexpected_error_is_shown_at_its_line(tmp_path: Path) -> None:
-    (found,) = failures(
-        tmp_path, "  - name: t\n    manifests: {tags: [{name: A, catgory: c}]}\n    expect: {denied: []}\n"
-    )
-    (diagnostic,) = found["diagnostics"]
-    assert (diagnostic["code"], diagnostic["file"], diagnostic["line"]) == ("unknown-field", "policies/rules.yaml", 10)
-
-
-def test_an_expected_error_that_does_not_occur_fails_the_test(tmp_path: Path) -> None:
-    (found,) = failures(tmp_path, "  - name: t\n    manifests: {}\n    expect: {errors: [unknown-field]}\n")
-    assert found["differences"] == [{"path": ["errors"], "expected": ["unknown-field"], "actual": []}]
 
 
 def test_a_rule_that_fails_fails_the_test(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,8 +10,9 @@ import msgspec
 import pytest
 
 from syncengine.manifest.cache import Settled, seal, unseal
+from tests.manifest.loading import write
 from tests.support.git import git
-from tests.tools.test_validate import validate
+from tests.tools.test_validate import found, validate
 
 MANY = 4_000
 
@@ -20,24 +20,19 @@ MANY = 4_000
 @pytest.fixture
 def estate(tmp_path: Path) -> Path:
     """A project that is large enough for the cache, with one warning."""
-    (tmp_path / "manifests").mkdir()
     tags = "".join(f"  - name: Matter {n:05}\n    description: about number {n}\n" for n in range(MANY))
-    (tmp_path / "manifests/a.yaml").write_text(f"tags:\n{tags}  - name: Alpha\n    keywords: [ab]\n")
-    (tmp_path / "manifests/b.yaml").write_text("tags:\n  - name: Beta\n    keywords: [word of beta]\n")
+    first = f"tags:\n{tags}  - name: Alpha\n    keywords: [ab]\n"
+    second = "tags:\n  - name: Beta\n    keywords: [word of beta]\n"
+    write(tmp_path, {"manifests/a.yaml": first, "manifests/b.yaml": second})
     return tmp_path
 
 
 def test_a_second_validate_reports_the_same(estate: Path) -> None:
     first = validate(estate)
-    assert (first[0], "keyword-too-broad" in first[1], f"{MANY + 2:,} resources in 2 files" in first[1]) == (
-        0,
-        True,
-        True,
-    )
+    assert (first[0], "keyword-too-broad" in first[1]) == (0, True)
+    assert f"{MANY + 2:,} resources in 2 files" in first[1]
     assert validate(estate) == first
-    assert [d["code"] for d in json.loads(validate(estate, "--format", "json")[1])["diagnostics"]] == [
-        "keyword-too-broad"
-    ]
+    assert found(estate) == (0, [("manifests/a.yaml", "keyword-too-broad")])
 
 
 def test_a_change_is_noticed(estate: Path) -> None:
@@ -64,8 +59,8 @@ def known_good(estate: Path) -> Path:
     cache = estate / ".syncengine" / "cache.db"
     with closing(sqlite3.connect(cache)) as connection, connection:
         for name, content in connection.execute("SELECT name, content FROM basis").fetchall():
-            found = msgspec.msgpack.decode(unseal(content) or b"", type=Settled)
-            silent = seal(msgspec.msgpack.encode(msgspec.structs.replace(found, diagnostics=())))
+            settled = msgspec.msgpack.decode(unseal(content) or b"", type=Settled)
+            silent = seal(msgspec.msgpack.encode(msgspec.structs.replace(settled, diagnostics=())))
             connection.execute("UPDATE basis SET content = ? WHERE name = ?", (silent, name))
     assert "keyword-too-broad" not in validate(estate)[1]
     return estate
