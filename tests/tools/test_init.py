@@ -49,42 +49,38 @@ def assert_formatted(text: str) -> None:
 
 
 def test_a_new_project_validates_plans_and_applies(tmp_path: Path) -> None:
-    assert run(tmp_path, "init").code == 0
-    valid = run(tmp_path, "validate", "--format", "json")
-    assert (valid.code, json.loads(valid.out)["diagnostics"]) == (0, [])
-    planned = json.loads(run(tmp_path, "plan", "--format", "json").out)
-    assert planned["summary"]["create"] == 5
-    assert run(tmp_path, "apply", "-y").code == 0
-    assert run(tmp_path, "plan", "--detailed-exitcode").code == 0
-
-
-def test_a_new_project_may_have_a_folder_of_its_own(tmp_path: Path) -> None:
-    """`init DIR` creates the folder, and its JSON lists the written files."""
+    """Its files are valid by the schemas that they name; its folder is made."""
     done = run(tmp_path, "init", "a/b", "--format", "json")
-    written = json.loads(done.out)["written"]
-    assert "syncengine.yaml" in written
-    assert sorted(written) == sorted(p.relative_to(tmp_path / "a/b").as_posix() for p in _files(tmp_path / "a/b"))
+    folder = tmp_path / "a/b"
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert sorted(json.loads(done.out)["written"]) == sorted(str(path.relative_to(folder)) for path in files)
+    for path in [*(folder / "manifests").iterdir(), folder / "syncengine.yaml"]:
+        text = path.read_text(encoding="utf-8")
+        schema = (path.parent / text.partition("\n")[0].partition("$schema=")[2]).resolve()
+        jsonschema.Draft202012Validator(json.loads(schema.read_text())).validate(yaml.safe_load(text))
+        assert path.name == "syncengine.yaml" or laid_out(text.encode(), Collector(path.name)) == text
+    for path in (folder / "ci").iterdir():
+        assert yaml.safe_load(path.read_text(encoding="utf-8"))
+    valid = run(folder, "validate", "--format", "json")
+    assert (valid.code, json.loads(valid.out)["diagnostics"]) == (0, [])
+    assert json.loads(run(folder, "plan", "--format", "json").out)["summary"]["create"] == 5
+    assert run(folder, "apply", "-y").code == 0
+    assert run(folder, "plan", "--detailed-exitcode").code == 0
 
 
-@pytest.mark.parametrize("name", ["acme.yaml", "ACME.YAML", "more/acme.yaml"])
-def test_manifests_that_are_there_get_no_examples_beside_them(tmp_path: Path, name: str) -> None:
-    """If there are manifests, also behind a link, no examples are written: both could declare the same tags."""
+@pytest.mark.parametrize(
+    ("name", "is_manifest"),
+    [("acme.yaml", True), ("ACME.YAML", True), ("more/acme.yaml", True), (".gitkeep", False), (".hidden.yaml", False)],
+)
+def test_manifests_that_are_there_get_no_examples_beside_them(tmp_path: Path, name: str, is_manifest: bool) -> None:
+    """Both could declare the same tags. This holds behind a link, but not for files that are no manifests."""
     (tmp_path / "other").mkdir()
     (tmp_path / "manifests").mkdir()
-    if "/" in name:
-        (tmp_path / "manifests/more").symlink_to("../other")
+    (tmp_path / "manifests/more").symlink_to("../other")
     (tmp_path / "manifests" / name).write_text("tags:\n  - name: ACME-0042\n")
     assert run(tmp_path, "init").code == 0
-    assert not (tmp_path / "manifests/matters.yaml").exists()
+    assert (tmp_path / "manifests/matters.yaml").exists() is not is_manifest
     assert run(tmp_path, "validate").code == 0
-
-
-@pytest.mark.parametrize("name", [".gitkeep", ".hidden.yaml"])
-def test_files_that_are_no_manifests_get_examples_beside_them(tmp_path: Path, name: str) -> None:
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / name).touch()
-    assert run(tmp_path, "init").code == 0
-    assert (tmp_path / "manifests/matters.yaml").exists()
 
 
 def test_existing_files_are_kept(tmp_path: Path) -> None:
@@ -96,21 +92,6 @@ def test_existing_files_are_kept(tmp_path: Path) -> None:
     assert (tmp_path / ".gitignore").read_text() == "mine\n.syncengine/\nplan.json\nplan.html\nreport.json\nreviewed/\n"
     again = run(tmp_path, "init", "--format", "json")
     assert (again.code, json.loads(again.out)["diagnostics"][0]["code"]) == (1, "project-exists")
-
-
-def test_written_files_are_valid_and_formatted(tmp_path: Path) -> None:
-    run(tmp_path, "init")
-    for path in [*(tmp_path / "manifests").iterdir(), tmp_path / "syncengine.yaml"]:
-        text = path.read_text(encoding="utf-8")
-        schema = (path.parent / text.partition("\n")[0].partition("$schema=")[2]).resolve()
-        jsonschema.Draft202012Validator(json.loads(schema.read_text())).validate(yaml.safe_load(text))
-        assert path.name == "syncengine.yaml" or laid_out(text.encode(), Collector(path.name)) == text
-    for path in (tmp_path / "ci").iterdir():
-        assert yaml.safe_load(path.read_text(encoding="utf-8"))
-
-
-def _files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 HOSTILE = "Matter No.;Title;Client;Class's \"x\"\n0123;no;Smith, Jones & Co;a: b # c\n0124;{{ 7 }};  ;'\n"

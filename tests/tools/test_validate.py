@@ -29,21 +29,12 @@ def found(folder: Path, *arguments: str) -> tuple[int, list[tuple[str, str]]]:
 
 
 def test_paths_narrow_errors_as_they_narrow_warnings(tmp_path: Path) -> None:
-    """With PATHS, errors in other files are not reported if there is one in a selected file."""
-    write(tmp_path, {f"manifests/{name}": WRONG for name in ("a.yaml", "b.yaml")})
-    write(tmp_path, {"manifests/c.yaml": BROAD})
-    code, every = found(tmp_path)
-    assert (code, {file for file, _ in every}) == (8, {"manifests/a.yaml", "manifests/b.yaml", "manifests/c.yaml"})
-    code, some = found(tmp_path, "manifests/a.yaml")
-    assert (code, {file for file, _ in some}) == (8, {"manifests/a.yaml"})
-
-
-def test_errors_elsewhere_are_reported_if_there_are_no_others(tmp_path: Path) -> None:
     """If all errors are outside of PATHS, they are reported, to explain exit code 8."""
-    write(tmp_path, {"manifests/a.yaml": WRONG, "manifests/c.yaml": BROAD})
-    write(tmp_path, {"manifests/d.yaml": "tags: [{name: Gamma, keywords: [cd]}]\n"})
-    code, some = found(tmp_path, "manifests/c.yaml")
-    assert (code, {file for file, _ in some}) == (8, {"manifests/a.yaml", "manifests/c.yaml"})
+    write(tmp_path, {f"manifests/{name}": WRONG for name in ("a.yaml", "b.yaml")})
+    write(tmp_path, {f"manifests/{name}": BROAD.replace("Alpha", name) for name in ("c.yaml", "d.yaml")})
+    for paths, files in (((), "abcd"), (("manifests/a.yaml",), "a"), (("manifests/c.yaml",), "abc")):
+        code, told = found(tmp_path, *paths)
+        assert (code, {file for file, _ in told}) == (8, {f"manifests/{name}.yaml" for name in files})
 
 
 def test_a_path_without_a_manifest_is_a_warning(tmp_path: Path) -> None:
@@ -58,15 +49,12 @@ def test_a_path_without_a_manifest_is_a_warning(tmp_path: Path) -> None:
     assert found(tmp_path, "data") == (8, [("data", "nothing-selected")])
 
 
-@pytest.mark.parametrize("git", ["folder", "file"])
+@pytest.mark.parametrize("git", [".git/HEAD", ".git"])
 def test_paths_begin_at_the_root_of_the_repository(tmp_path: Path, git: str) -> None:
     """Annotations have paths from the root of the repository, which is a folder with a folder or file `.git`."""
     project = tmp_path / "time" / "project"
     write(project, {"manifests/c.yaml": BROAD})
-    if git == "folder":
-        (tmp_path / ".git").mkdir()
-    else:
-        (tmp_path / ".git").write_text("gitdir: elsewhere\n")
+    write(tmp_path, {git: "gitdir: elsewhere\n"})
     assert "file=time/project/manifests/c.yaml," in validate(project, "--format", "github")[1]
     (issue,) = json.loads(validate(project, "--format", "gitlab")[1])
     assert issue["location"]["path"] == "time/project/manifests/c.yaml"
