@@ -14,6 +14,7 @@ from syncengine.state.records import Attempt, Settlement
 from syncengine.state.store import State, open_state
 
 PLACE = Source("manifests/acme.yaml", 12)
+HERE = Holder.here("apply", {})
 
 
 def tag(name: str) -> Key:
@@ -48,7 +49,7 @@ def run(number: int = 1, **given: Any) -> Run:
 def applying(url: str, given: Run | None = None) -> Iterator[State]:
     """A state that is open, locked, and in a run."""
     with open_state(url, write=True) as state:
-        state.lock(Holder.here("apply", {}), wait=5, request_timeout=0)
+        state.lock(HERE, wait=5, request_timeout=0)
         state.begin_run(given or run())
         yield state
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,7 +81,7 @@ class Model:
 
 @dataclass
 class Life:
-    """A state and its model that go through the same steps. A step ends in one of `ends`."""
+    """A state and its model that go through the same steps. Each of `ENDS` is a method."""
 
     state: State
     model: Model
@@ -93,16 +92,7 @@ class Life:
         if end != "record":
             self.state.intend({call: Attempt("upsertTags", effects)})
             self.model.intend(effects)
-        ends: dict[str, Callable[[str, tuple[Effect, ...]], None]] = {
-            "settle": self._settle,
-            "identify": self._identify,
-            "part": self._part,
-            "fail": self._fail,
-            "crash": self._crash,
-            "stop": self._stop,
-            "record": self._record,
-        }
-        ends[end](call, effects)
+        getattr(self, f"_{end}")(call, effects)
 
     def _identify(self, call: str, effects: tuple[Effect, ...]) -> None:
         self._settle(call, effects, call)
@@ -139,8 +129,7 @@ class Life:
 @settings(max_examples=tried(40), deadline=None)
 @given(st.lists(st.tuples(ENDS, CALLS), min_size=1, max_size=8))
 def test_the_tables_hold_the_fold_of_the_effects(steps: list[tuple[str, tuple[Effect, ...]]]) -> None:
-    """After settled, failed, partial and crashed calls the rows are what `effects` computes, and rows with open intents
-    are in doubt."""
+    """After settled, failed, partial and crashed calls; rows with open intents are in doubt."""
     with tempfile.TemporaryDirectory() as folder, applying(str(Path(folder) / "state.db")) as state:
         life = Life(state, Model())
         for number, (end, effects) in enumerate(steps):

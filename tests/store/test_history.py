@@ -1,4 +1,4 @@
-"""The history of a resource, as read from the journal."""
+"""The history of a resource and when it settled, as read from the journal."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sqlalchemy as sa
 
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
-from syncengine.resource import Key, Source, Status
+from syncengine.resource import Body, Key, Recorded, Source, Status
 from syncengine.state.records import Attempt, CallFailure, Settlement
-from syncengine.state.store import State, open_state
+from syncengine.state.store import open_state
 from syncengine.state.tables import CHANGES
 
 from .estate import PLACE, applied, applying, run, tag, whole
 
-A = tag("a")
+A, B, C = tag("a"), tag("b"), tag("c")
 
 
 def test_history_lists_each_changed_field(url: str) -> None:
@@ -52,44 +52,46 @@ def test_history_lists_a_call_of_unknown_outcome_as_intended(url: str) -> None:
     with applying(url) as state:
         applied(state, "c1", whole(A, assigneeExternalIds=("jd",)))
         state.intend({"c2": Attempt("deleteTag", (Effect(key=A, status=Status.DELETED),))})
-    with applying(url, run(2)) as state:
+        state.begin_run(run(2))
         last = state.history(A)[-1]
     assert (last.outcome, last.operation) == ("intended", "deleteTag")
     assert last.detail.status == (Status.ACTIVE, Status.DELETED)
     assert last.detail.fields == {"assigneeExternalIds": (("jd",), None), "visibility": ("PUBLIC", None)}
 
 
-def outcomes(state: State, *keys: Key) -> list[list[str]]:
-    return [[entry.outcome for entry in state.history(key)] for key in keys]
-
-
 def test_a_settled_call_settles_all_its_open_keys(url: str) -> None:
     """One row of the journal settles them. It does not settle keys that failed before, or a call of the same name in
     another run."""
-    b, c = tag("b"), tag("c")
+    effects = whole(A), whole(B), whole(C)
+
+    def outcomes(*keys: Key) -> list[list[str]]:
+        return [[entry.outcome for entry in state.history(key)] for key in keys]
+
     with applying(url) as state:
-        state.intend({"tags 1": Attempt("upsertTags", (whole(A), whole(b), whole(c)))})
-        state.fail([CallFailure("tags 1", (c,), "no")])
-        state.settle([Settlement("tags 1", (whole(A), whole(b)))])
-        assert outcomes(state, A, b, c) == [["settled"], ["settled"], ["failed"]]
+        state.intend({"tags 1": Attempt("upsertTags", effects)})
+        state.fail([CallFailure("tags 1", (C,), "no")])
+        state.settle([Settlement("tags 1", effects[:2])])
+        assert outcomes(A, B, C) == [["settled"], ["settled"], ["failed"]]
         with state.database.transaction() as connection:
             alone = sa.select(CHANGES.c.name, CHANGES.c.outcome).where(CHANGES.c.outcome.is_not(None))
             assert connection.execute(alone).all() == [("c", "failed")]
-    with applying(url, run(2, plan="plan-1")) as state:
-        state.intend({"tags 1": Attempt("upsertTags", (whole(A), whole(b), whole(c)))})
-        assert outcomes(state, A, c) == [["settled", "intended"], ["failed", "intended"]]
-        state.settle([Settlement("tags 1", (whole(A), whole(b), whole(c)))])
-        assert outcomes(state, A, c) == [["settled", "settled"], ["failed", "settled"]]
+        state.begin_run(run(2, plan="plan-1"))
+        state.intend({"tags 1": Attempt("upsertTags", effects)})
+        assert outcomes(A, C) == [["settled", "intended"], ["failed", "intended"]]
+        state.settle([Settlement("tags 1", effects)])
+        assert outcomes(A, C) == [["settled", "settled"], ["failed", "settled"]]
 
 
 def test_history_outlives_a_forgotten_row(url: str) -> None:
-    """It also lists records, doubts and the forgetting itself."""
+    """It also lists records, doubts and the forgetting itself; the key is then known as forgotten by hand."""
     with applying(url) as state:
-        applied(state, "c1", whole(A))
+        applied(state, "c1", whole(A), whole(B))
         state.record([Effect(key=A, status=Status.RELEASED)])
         state.doubt([A])
+        assert state.forgotten([A, B, C]) == set()
         state.forget([A])
         assert [entry.outcome for entry in state.history(A)] == ["settled", "recorded", "doubted", "forgotten"]
+        assert state.forgotten([A, B, C]) == {A}
 
 
 @pytest.mark.parametrize("detail", ["no JSON", "[]", '{"fields":{"url":1}}', '{"status":["active","no status"]}'])
@@ -104,26 +106,84 @@ def test_an_unreadable_change_is_reported_as_damage(url: str, detail: str) -> No
     assert refused.value.code == "state-damaged"
 
 
-def test_a_refused_run_is_recorded_beside_a_running_one(url: str) -> None:
-    """It takes no lock and does not end the other run."""
+def test_runs_are_listed_latest_first_with_their_counts(url: str) -> None:
+    """Including one without any intent, and a refused one, which takes no lock and ends no other run."""
     refused = run(2, ended=2000.0, outcome="refused", exit_code=6, reason="locked: by jo", actor="octo")
     with applying(url, run(1, approvals=("1@ab",), actor="jd")) as state:
         with open_state(url, write=True) as other:
             other.record_refusal(refused)
         state.end_run("complete", {"applied": 1})
-        assert state.runs(2)[0] == refused
-        latest, first = state.runs(3)
-    assert (latest, first.outcome, first.counts) == (refused, "complete", {"applied": 1})
+        unended = run(3, clean=None, commit=None)
+        state.begin_run(unended)
+        assert state.runs(1) == [unended]
+        *latest, first = state.runs(3)
+    assert latest == [unended, refused]
+    assert (first.outcome, first.counts, first.clean) == ("complete", {"applied": 1}, True)
     assert (first.approvals, first.actor) == (("1@ab",), "jd")
-
-
-def test_runs_are_listed_latest_first_with_their_counts(url: str) -> None:
-    """Including a run without any intent."""
-    with applying(url) as state:
-        state.end_run("complete", {"applied": 2})
-    with applying(url, run(2, clean=None, commit=None)) as state:
-        latest, first = state.runs(2)
-        assert state.runs(1) == [latest]
-    assert latest == run(2, clean=None, commit=None)
-    assert (first.outcome, first.counts, first.clean) == ("complete", {"applied": 2}, True)
     assert first.ended is not None
+
+
+# --- when rows settled
+
+
+def settled(url: str, *keys: Key) -> dict[str, float]:
+    with open_state(url, write=False) as state:
+        return {key.name: at for key, at in state.settled_at(keys).items()}
+
+
+def ends(url: str) -> list[float]:
+    """When calls were acknowledged by the clock of the state, oldest first."""
+    with open_state(url, write=False) as state, state.database.transaction() as connection:
+        lines = connection.exec_driver_sql("SELECT ended FROM state_calls WHERE outcome = 'settled' ORDER BY id")
+        return [float(at) for (at,) in lines]
+
+
+def test_a_row_settled_when_its_last_call_was_acknowledged(url: str) -> None:
+    """Not when its run began or ended, nor when its declaration moved. A row that is not recorded has no time."""
+    with applying(url) as state:
+        applied(state, "c1", whole(A, description="d"), whole(B))
+        applied(state, "c2", whole(A, description="e"))
+        state.record([Effect(key=A, source=Source("moved.yaml", 7))])
+        state.end_run("complete", {})
+    first, second = ends(url)
+    assert first < second
+    assert settled(url, A, B, C) == {"a": second, "b": first}
+
+
+def test_a_released_or_adopted_row_settled_when_that_was_recorded(url: str) -> None:
+    """Neither needs a call."""
+    with applying(url) as state:
+        applied(state, "c1", whole(A))
+        state.record([Effect(key=A, status=Status.RELEASED)])
+        state.put([Recorded(B, Body({"description": "there"}))])
+        state.end_run("complete", {})
+    (call,) = ends(url)
+    assert all(at > call for at in settled(url, A, B).values())
+
+
+@pytest.mark.parametrize("end", ["fail", "none"])
+def test_a_call_that_was_not_acknowledged_settles_nothing(url: str, end: str) -> None:
+    """The row is in doubt and keeps the time of its last settlement."""
+    with applying(url) as state:
+        applied(state, "c1", whole(A, description="d"))
+        before = settled(url, A)
+        state.begin_run(run(2))
+        state.intend({"c1": Attempt("upsertTags", (whole(A, description="e"),))})
+        if end == "fail":
+            state.fail([CallFailure("c1", (A,), "no")])
+    assert settled(url, A) == before
+
+
+@pytest.mark.parametrize("refused_first", [True, False])
+def test_an_acknowledged_item_settles_although_another_is_refused(url: str, refused_first: bool) -> None:
+    """The end of the call names no key, but only settles the keys that are still open."""
+    effects = (whole(A), whole(B))
+    with applying(url) as state:
+        state.intend({"c1": Attempt("upsertTags", effects)})
+        ends = [
+            lambda: state.settle([Settlement("c1", effects[:1], {})]),
+            lambda: state.fail([CallFailure("c1", (B,), "no")]),
+        ]
+        for end in reversed(ends) if refused_first else ends:
+            end()
+    assert set(settled(url, A, B)) == {"a"}

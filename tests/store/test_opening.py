@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import sqlite3
 import stat
+import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from sqlalchemy import event
 
+from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.state.records import Attempt
 from syncengine.state.store import State, open_state
 from syncengine.state.tables import VERSION
 
-from .estate import applied, applying, run, tag, whole
+from .estate import HERE, applied, applying, run, tag, whole
 
 NOBODY = 65534
 
@@ -70,9 +73,16 @@ def left_by_a_crash(path: Path, folder: Path) -> Path:
     return folder / "state.db"
 
 
-def _names(path: Path) -> list[str]:
+def names(path: Path) -> list[str]:
     with open_state(str(path), write=False) as state:
         return [row.key.name for row in state.rows()]
+
+
+def refusal(path: Path | str, *, write: bool) -> SyncengineError:
+    with pytest.raises(SyncengineError) as refused:
+        open_state(str(path), write=write).close()
+    assert "\n" not in refused.value.message
+    return refused.value
 
 
 def test_a_missing_state_reads_as_empty_and_stays_missing(path: Path) -> None:
@@ -84,23 +94,18 @@ def test_a_missing_state_reads_as_empty_and_stays_missing(path: Path) -> None:
     assert not list(path.parent.iterdir())
 
 
-def test_only_the_owner_can_read_a_new_state(path: Path) -> None:
-    """This holds for all files of SQLite. Missing folders are created."""
+def test_a_new_state_is_for_its_owner_and_keeps_its_lineage(path: Path) -> None:
+    """Also while it is written to. Missing folders are created."""
     deep = path.parent / "a" / "b" / "state.db"
     with applying(str(deep)) as state:
         assert state.exists
+        lineage = state.facts().lineage
         files = list(deep.parent.iterdir())
         assert len(files) == 3
         assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
-
-
-def test_a_state_keeps_its_lineage(path: Path) -> None:
-    """It is chosen when the state is created."""
-    lineages = []
-    for _ in range(2):
-        with open_state(str(path), write=True) as state:
-            lineages.append(state.facts().lineage)
-    assert lineages[0] == lineages[1] != ""
+    assert stat.S_IMODE(deep.stat().st_mode) == 0o600
+    with open_state(str(deep), write=True) as state:
+        assert state.facts().lineage == lineage != ""
 
 
 def test_a_state_at_rest_is_one_file(path: Path) -> None:
@@ -108,7 +113,7 @@ def test_a_state_at_rest_is_one_file(path: Path) -> None:
     with applying(str(path)) as state:
         applied(state, "c", whole(tag("a")))
     before = path.read_bytes()
-    assert _names(path) == ["a"]
+    assert names(path) == ["a"]
     assert [file.name for file in path.parent.iterdir()] == ["state.db"]
     assert path.read_bytes() == before
 
@@ -132,7 +137,7 @@ def test_a_state_in_a_read_only_folder_can_be_read(folder: Path) -> None:
     with sealed(folder):
         with pytest.raises(PermissionError):
             (folder / "other").touch()
-        assert _names(path) == ["a"]
+        assert names(path) == ["a"]
 
 
 def test_a_crashed_state_in_a_read_only_folder_is_refused(path: Path, folder: Path) -> None:
@@ -140,7 +145,7 @@ def test_a_crashed_state_in_a_read_only_folder_is_refused(path: Path, folder: Pa
     copy = left_by_a_crash(path, folder)
     Path(f"{copy}-shm").unlink()
     with sealed(folder), pytest.raises(SyncengineError) as refused:
-        _names(copy)
+        names(copy)
     assert refused.value.code in ("state-unreadable", "state-read-only")
 
 
@@ -151,10 +156,9 @@ def test_the_next_writer_recovers_a_crashed_state(path: Path, folder: Path) -> N
         assert [r.outcome for r in state.runs(9)] == [None, "died"]
 
 
-def _set_version(path: Path, version: int) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE state_facts SET version = ?", (version,))
-        connection.commit()
+def with_sql(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
 
 
 @pytest.mark.parametrize("write", [True, False])
@@ -162,25 +166,12 @@ def _set_version(path: Path, version: int) -> None:
 def test_a_state_of_another_version_is_refused_with_the_cure(path: Path, version: int, write: bool) -> None:
     """The message names `state export`, and the file is unchanged."""
     open_state(str(path), write=True).close()
-    _set_version(path, version)
+    with_sql(path, f"UPDATE state_facts SET version = {version}")
     before = path.read_bytes()
-    with pytest.raises(SyncengineError, match="`syncengine state export` with that version") as refusal:
-        open_state(str(path), write=write)
-    assert (refusal.value.code, refusal.value.exit_code) == ("state-version", 1)
+    refused = refusal(path, write=write)
+    assert "`syncengine state export` with that version" in refused.message
+    assert (refused.code, refused.exit_code) == ("state-version", 1)
     assert path.read_bytes() == before
-
-
-def _is_a_folder(path: Path) -> None:
-    path.mkdir()
-
-
-def _is_text(path: Path) -> None:
-    path.write_text("tags:\n- name: this is a manifest and not a state\n" * 30)
-
-
-def _is_another_database(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE matters (id INTEGER)")
 
 
 def _is_damaged(path: Path) -> None:
@@ -189,54 +180,60 @@ def _is_damaged(path: Path) -> None:
     path.write_bytes(whole_file[:4096] + os.urandom(len(whole_file) - 4096))
 
 
+def _is_tracked_by_git(path: Path) -> None:
+    """An untracked state in the same repository is accepted."""
+    subprocess.run(["git", "init", "-q", str(path.parent)], check=True)
+    open_state(str(path), write=True).close()
+    open_state(str(path), write=True).close()
+    subprocess.run(["git", "-C", str(path.parent), "add", path.name], check=True)
+
+
 @pytest.mark.parametrize("write", [True, False])
 @pytest.mark.parametrize(
-    ("spoil", "code"),
+    ("spoil", "code", "words"),
     [
-        (_is_a_folder, "state-unreadable"),
-        (_is_text, "state-foreign"),
-        (_is_another_database, "state-foreign"),
-        (_is_damaged, "state-damaged"),
+        (Path.mkdir, "state-unreadable", ""),
+        (lambda path: path.write_text("tags:\n- name: a manifest and not a state\n" * 30), "state-foreign", ""),
+        (lambda path: with_sql(path, "CREATE TABLE matters (id INTEGER)"), "state-foreign", ""),
+        (Path.touch, "state-unreadable", "empty"),
+        (lambda path: path.symlink_to("nowhere.db"), "state-unreadable", "link"),
+        (os.mkfifo, "state-unreadable", "regular"),
+        (_is_damaged, "state-damaged", ""),
+        (_is_tracked_by_git, "state-in-git", "git rm --cached"),
     ],
+    ids=["a folder", "text", "another database", "empty", "a dangling link", "a pipe", "damaged", "tracked by Git"],
 )
-def test_a_file_that_is_no_state_is_refused_and_unchanged(path: Path, spoil: object, code: str, write: bool) -> None:
-    """The message is one line and names the file."""
-    assert callable(spoil)
+def test_a_file_that_is_no_state_is_refused_and_unchanged(
+    path: Path, spoil: Callable[[Path], object], code: str, words: str, write: bool
+) -> None:
+    """It is neither replaced nor waited for, and the message names it. A forged state could come with a commit."""
     spoil(path)
     before = path.read_bytes() if path.is_file() else b""
-    with pytest.raises(SyncengineError) as refusal:
-        open_state(str(path), write=write)
-    assert refusal.value.code == code
-    assert str(path) in refusal.value.message
-    assert "\n" not in refusal.value.message
+    refused = refusal(path, write=write)
+    assert (refused.code, str(path) in refused.message) == (code, True)
+    assert words in refused.message
     assert before == (path.read_bytes() if path.is_file() else b"")
+    assert not (path.parent / "nowhere.db").exists()
 
 
-def test_an_unreadable_state_is_refused(folder: Path) -> None:
-    """The message says that permission is denied."""
-    path = folder / "state.db"
-    open_state(str(path), write=True).close()
-    path.chmod(0)
-    with sealed(folder), pytest.raises(SyncengineError, match="permission is denied"):
-        open_state(str(path), write=False)
-
-
-def test_a_read_only_state_is_not_opened_for_writing(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("mode", "write", "code", "words"),
+    [(0, False, "state-unreadable", "permission is denied"), (0o400, True, "state-read-only", "")],
+)
+def test_a_state_without_the_rights_is_refused(folder: Path, mode: int, write: bool, code: str, words: str) -> None:
     """An apply learns it before it sends a request."""
     path = folder / "state.db"
     open_state(str(path), write=True).close()
-    path.chmod(0o400)
-    with sealed(folder), pytest.raises(SyncengineError) as refusal:
-        open_state(str(path), write=True)
-    assert refusal.value.code == "state-read-only"
+    path.chmod(mode)
+    with sealed(folder):
+        refused = refusal(path, write=write)
+    assert (refused.code, words in refused.message) == (code, True)
 
 
 def test_a_folder_that_cannot_be_created_is_refused(path: Path) -> None:
     """A file has the name of the folder."""
     path.write_text("")
-    with pytest.raises(SyncengineError) as refusal:
-        open_state(str(path / "state.db"), write=True)
-    assert refusal.value.code == "state-io"
+    assert refusal(path / "state.db", write=True).code == "state-io"
 
 
 @pytest.mark.parametrize(
@@ -251,10 +248,9 @@ def test_a_folder_that_cannot_be_created_is_refused(path: Path) -> None:
 )
 def test_no_refusal_of_a_url_shows_a_password(url: str) -> None:
     """Whether the backend, the driver, the port or the server is wrong."""
-    with pytest.raises(SyncengineError) as refusal:
-        open_state(url, write=True)
-    assert "s3cret" not in refusal.value.message
-    assert refusal.value.code in ("state-url", "state-driver", "state-unreachable")
+    refused = refusal(url, write=True)
+    assert "s3cret" not in refused.message
+    assert refused.code in ("state-url", "state-driver", "state-unreachable")
 
 
 def _on_a_full_disk(state: State) -> None:
@@ -276,7 +272,7 @@ def test_a_full_disk_leaves_nothing_half_written(path: Path) -> None:
         assert refusal.value.code == "state-full"
         assert [(row.key.name, row.doubtful) for row in state.rows()] == [("a", False)]
         assert state.history(tag("t0")) == []
-    assert _names(path) == ["a"]
+    assert names(path) == ["a"]
 
 
 def test_text_with_half_a_surrogate_pair_is_refused(path: Path) -> None:
@@ -291,3 +287,57 @@ def test_concurrent_first_runs_create_one_state(path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(lineage, range(8)))) == 1
+
+
+# --- damage
+
+
+def test_damaged_bytes_raise_only_the_programs_own_error(path: Path) -> None:
+    """Wherever they are: the state can be read or the error is a single line."""
+    with applying(str(path)) as state:
+        for number in range(40):
+            applied(state, f"c{number}", whole(tag(f"T-{number}"), description="words " * 9, url="https://a.example"))
+        state.record([Effect(key=tag("T-1"), protect=True)])
+    whole_file, dice = path.read_bytes(), random.Random(20260101)
+    refused = 0
+    for number in range(300):
+        spoilt = bytearray(whole_file)
+        for _ in range(dice.choice((1, 4, 40))):
+            spoilt[dice.randrange(len(spoilt))] = dice.randrange(256)
+        victim = path.with_name(f"v{number}.db")
+        victim.write_bytes(spoilt)
+        try:
+            with open_state(str(victim), write=False) as state:
+                state.facts(), list(state.rows()), state.runs(9), state.history(tag("T-1"))
+                state.get([tag("T-1")])
+                state.current_lock(), state.members(["c"])
+        except SyncengineError as error:
+            refused += 1
+            assert "\n" not in error.message
+        finally:
+            for suffix in ("", "-wal", "-shm", "-journal"):
+                with suppress(FileNotFoundError):
+                    Path(f"{victim}{suffix}").unlink()
+    assert refused > 20
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "state_lock SET lock_id = 'x', holder = '{}', acquired = 1, released = NULL",
+        "state_lock SET lock_id = 'x', holder = '[]', acquired = 1, released = NULL",
+        "state_lock SET lock_id = 'x', acquired = 'soon', released = NULL",
+        "state_lock SET lock_id = 'x', acquired = 1, expires = 'soon', released = NULL",
+        "state_lock SET seconds = 'many'",
+        "state_runs SET started = 'soon'",
+    ],
+)
+def test_a_damaged_lock_or_run_is_reported_as_damage(path: Path, damage: str) -> None:
+    """When somebody tries to take the lock or reads the history."""
+    with applying(str(path)):
+        pass
+    with_sql(path, f"UPDATE {damage}")
+    with open_state(str(path), write=True) as state, pytest.raises(SyncengineError) as refused:
+        state.lock(HERE, wait=0, request_timeout=1)
+        state.runs(9)
+    assert refused.value.code == "state-damaged"

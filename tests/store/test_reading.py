@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,12 @@ from hypothesis import strategies as st
 
 from syncengine.effects import Effect
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status
+from syncengine.state.folder_memory import FolderMemory
 from syncengine.state.records import Attempt
-from syncengine.state.store import open_state
+from syncengine.state.store import State, open_state
 from tests.support.profiles import tried
 
-from .estate import applied, applying, category, run, tag, whole
+from .estate import HERE, applied, applying, category, run, tag, whole
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
 FIELDS = st.dictionaries(st.sampled_from(["category", "path", "label"]), NAMES, max_size=3)
@@ -36,10 +38,6 @@ ROWS = st.builds(
 )
 
 
-def now() -> float:
-    return 1000.0
-
-
 @settings(max_examples=tried(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(rows=st.lists(ROWS, max_size=8, unique_by=lambda row: row.key), flying=st.integers(0, 3))
 def test_any_rows_are_read_as_they_were_written(
@@ -53,7 +51,7 @@ def test_any_rows_are_read_as_they_were_written(
         written = state.get(keys)
         for number, key in enumerate(keys[:flying]):
             state.intend({f"c{number}": Attempt("addKeywords", (Effect(key=key),))})
-    with open_state(str(path), write=False, now=now) as found:
+    with open_state(str(path), write=False) as found:
         in_order = [found.get([key])[key] for key in sorted(keys)]
         assert (list(found.rows()), [row for kind in sorted(Kind) for row in found.rows(kind)]) == (in_order, in_order)
         assert found.get([*keys, Key(Kind.TAG, "not there")]) == {row.key: row for row in in_order}
@@ -61,22 +59,11 @@ def test_any_rows_are_read_as_they_were_written(
             assert row.doubtful is (row.key in keys[:flying] or written[row.key].doubtful)
 
 
-def test_facts_are_those_of_the_last_run(path: Path) -> None:
-    open_state(str(path), write=True).close()
-    with applying(str(path)) as state:
-        state.set_facts(base_url="https://timely.example", team="Acme", owns_activity_types=True)
-        applied(state, "c1", whole(tag("A")))
-        state.end_run("complete", {})
-    with open_state(str(path), write=False, now=now) as found:
-        facts = found.facts()
-    assert (facts.base_url, facts.team, facts.owns_activity_types) == ("https://timely.example", "Acme", True)
-
-
 def test_more_names_than_one_query_takes_are_all_found(path: Path) -> None:
     keys = [tag(f"T-{number}") for number in range(1_201)] + [category(f"C-{number}") for number in range(501)]
     with applying(str(path)) as state:
         state.put([Recorded(key) for key in keys])
-    with open_state(str(path), write=False, now=now) as found:
+    with open_state(str(path), write=False) as found:
         assert set(found.get(keys)) == set(keys)
 
 
@@ -86,24 +73,24 @@ def test_a_file_with_any_name_is_found(tmp_path: Path, name: str) -> None:
     with applying(str(path)) as state:
         applied(state, "c1", whole(tag("A")))
     for url in (str(path), f"sqlite:///{path}") if name == "ü.db" else (str(path),):
-        with open_state(url, write=False, now=now) as found:
+        with open_state(url, write=False) as found:
             assert [row.key for row in found.rows()] == [tag("A")]
 
 
 def test_every_write_changes_the_generation(path: Path) -> None:
     """An equal generation proves that no row has changed."""
-    writings = {
-        "put": lambda state: state.put([Recorded(tag("A"))]),
-        "doubt": lambda state: state.doubt([tag("A")]),
-        "doubt_all": lambda state: state.doubt_all(),
-        "forget": lambda state: state.forget([tag("A")]),
-        "record": lambda state: state.record([]),
-        "facts": lambda state: state.set_facts(team="Acme"),
-        "end": lambda state: state.end_run("complete", {}),
-    }
+    writings: list[Callable[[State], object]] = [
+        lambda state: state.put([Recorded(tag("A"))]),
+        lambda state: state.doubt([tag("A")]),
+        lambda state: state.doubt_all(),
+        lambda state: state.forget([tag("A")]),
+        lambda state: state.record([]),
+        lambda state: state.set_facts(team="Acme"),
+        lambda state: state.end_run("complete", {}),
+    ]
     with applying(str(path)) as state:
         met = [state.facts().generation]
-        for write in writings.values():
+        for write in writings:
             write(state)
             met.append(state.facts().generation)
     assert None not in met
@@ -113,17 +100,17 @@ def test_every_write_changes_the_generation(path: Path) -> None:
 def test_removals_lists_what_plans_took_away(url: str) -> None:
     """Since a given time. Runs without a plan, such as an adoption, do not count."""
     keeps, gone, loses = tag("KEEPS"), tag("GONE"), tag("LOSES%_'")
-    with applying(url, run(started=now())) as state:
+    with applying(url, run(started=1000.0)) as state:
         applied(
             state, "c1", whole(keeps), whole(gone), Effect(key=loses, keywords=("k",), fields={"url": "u"}, whole=True)
         )
         applied(state, "c2", Effect(key=loses, keywords_dropped=("k",)), Effect(key=loses, cleared=("url",)))
         state.record([Effect(key=gone, status=Status.RELEASED), Effect(key=keeps, source=Source("elsewhere.yaml", 1))])
         state.end_run("complete", {})
-        state.begin_run(run(2, started=now(), approvals=("1@ab",)))
+        state.begin_run(run(2, started=1000.0, approvals=("1@ab",)))
         applied(state, "c3", Effect(key=gone, status=Status.DELETED))
         state.end_run("complete", {})
-        state.begin_run(run(3, started=now(), plan=None))  # adoption
+        state.begin_run(run(3, started=1000.0, plan=None))  # adoption
         state.put([Recorded(keeps, status=Status.RELEASED)])
         state.end_run("complete", {})
     with open_state(url, write=False) as state:
@@ -137,3 +124,32 @@ def test_removals_lists_what_plans_took_away(url: str) -> None:
         assert found[0].detail.keywords_deleted == ("k",)
         assert found[1].detail.fields == {"url": ("u", None)}
         assert state.removals(found[-1].at + 1) == []
+
+
+# --- what a project's folder remembers of its state (docs/state.md)
+
+
+@pytest.mark.parametrize("damaged", [b"", b'{"number": "\xff"}', b'{"odd": ' + b"[" * 100_000])
+def test_a_damaged_memory_is_none(damaged: bytes, tmp_path: Path) -> None:
+    """A machine that died, or a full disk, may have left it so."""
+    (tmp_path / "seen.json").write_bytes(damaged)
+    assert FolderMemory(tmp_path / "seen.json", "state").last() is None
+
+
+def test_a_plan_that_ends_after_an_apply_leaves_the_later_mark(url: str, tmp_path: Path) -> None:
+    """Otherwise nobody would notice that the state is set back to before the apply."""
+    memory = FolderMemory(tmp_path / "seen.json", "state")
+
+    def write(team: str) -> None:
+        with open_state(url, write=True, memory=memory) as state, state.lock(HERE, wait=5, request_timeout=0):
+            state.set_facts(team=team)
+
+    write("one")
+    with open_state(url, write=False) as state:
+        as_planned = state.marks(0)
+    write("two")
+    last = memory.last()
+    assert last is not None
+    assert last.number > as_planned.last.number
+    memory.remember(as_planned)
+    assert memory.last() == last

@@ -5,27 +5,21 @@ from __future__ import annotations
 import pytest
 
 from syncengine.effects import Effect
-from syncengine.resource import Key, Kind, Recorded, Status
+from syncengine.resource import Kind, Recorded, Status
 from syncengine.state.database import LockLost
-from syncengine.state.holder import Holder
 from syncengine.state.records import Attempt, CallFailure, Settlement
 from syncengine.state.store import open_state
 
-from .estate import applied, applying, category, run, tag, whole
+from .estate import HERE, applied, applying, category, run, tag, whole
 
 A, B = tag("a"), tag("b")
-
-
-def _row(url: str, key: Key) -> Recorded:
-    with open_state(url, write=False) as state:
-        return state.get([key])[key]
 
 
 def test_a_settled_call_leaves_a_certain_row_with_its_run_and_plan(url: str) -> None:
     """An acknowledgement ends the doubt."""
     with applying(url) as state:
         applied(state, "c", whole(A, description="x"), a="17")
-    row = _row(url, A)
+        row = state.get([A])[A]
     assert (row.doubtful, row.confirmed, row.server_id) == (False, True, "17")
     assert (row.run, row.plan, row.body.fields) == ("run-1", "plan-1", {"description": "x", "visibility": "PUBLIC"})
 
@@ -44,14 +38,17 @@ def test_rows_of_open_calls_stay_in_doubt_after_their_run(url: str, orderly: boo
         assert not state.get([A])[A].doubtful
 
 
-def test_put_replaces_whole_rows(url: str) -> None:
+def test_put_replaces_whole_rows_and_forget_removes_and_counts_them(url: str) -> None:
     """An import sets the run and plan of each row."""
     with applying(url) as state:
         applied(state, "c", whole(A, description="x"))
         state.put([Recorded(A, doubtful=True, server_id="9"), Recorded(B)])
-        rows = state.get([A, B])
-    assert rows[A] == Recorded(A, doubtful=True, server_id="9", run="run-1", plan="plan-1")
-    assert rows[B] == Recorded(B, run="run-1", plan="plan-1")
+        assert state.get([A, B]) == {
+            A: Recorded(A, doubtful=True, server_id="9", run="run-1", plan="plan-1"),
+            B: Recorded(B, run="run-1", plan="plan-1"),
+        }
+        assert state.forget([A, tag("none")]) == 1
+        assert [row.key for row in state.rows()] == [B]
 
 
 def test_rows_are_sorted_by_kind_and_by_code_points_of_names(url: str) -> None:
@@ -64,26 +61,25 @@ def test_rows_are_sorted_by_kind_and_by_code_points_of_names(url: str) -> None:
 
 
 def test_members_are_all_tags_that_a_category_may_hold(url: str) -> None:
-    """Also released tags, tags that refer by id, and tags whose move is open; not tags that are known to be deleted."""
+    """Also released ones, those that refer by id, those whose move or deletion is open; not those known to be gone."""
     with applying(url) as state:
+
+        def members() -> list[str]:
+            return [row.key.name for row in state.members(["x", "nobody's"])]
+
         applied(state, "c", whole(category("x")), x="17")
-        tags = whole(tag("in"), category="x"), whole(tag("id"), tagCategoryId="17"), whole(tag("out"), category="y")
-        applied(state, "d", *tags, whole(tag("gone"), category="x"), whole(tag("moving"), category="x"))
+        names = ("in", "gone", "moving", "deleting")
+        tags = whole(tag("id"), tagCategoryId="17"), whole(tag("out"), category="y")
+        applied(state, "d", *tags, *(whole(tag(name), category="x") for name in names))
         state.record([Effect(key=tag("in"), status=Status.RELEASED)])
         applied(state, "e", Effect(key=tag("gone"), status=Status.DELETED))
-        state.intend({"f": Attempt("upsertTags", (whole(tag("moving"), category="y"),))})
-        assert [row.key.name for row in state.members(["x", "nobody's"])] == ["id", "in", "moving"]
-        state.settle([Settlement("f", (whole(tag("moving"), category="y"),))])
-        assert [row.key.name for row in state.members(["x"])] == ["id", "in"]
-
-
-def test_a_tag_with_a_deletion_of_unknown_outcome_is_still_a_member(url: str) -> None:
-    with applying(url) as state:
-        applied(state, "d", whole(A, category="x"))
-        state.intend({"e": Attempt("deleteTag", (Effect(key=A, status=Status.DELETED),))})
-        assert [row.key for row in state.members(["x"])] == [A]
+        moved = (whole(tag("moving"), category="y"),)
+        deletion = (Effect(key=tag("deleting"), status=Status.DELETED),)
+        state.intend({"f": Attempt("upsertTags", moved), "g": Attempt("deleteTag", deletion)})
+        assert members() == ["deleting", "id", "in", "moving"]
+        state.settle([Settlement("f", moved)])
         state.end_run("interrupted", {})
-        assert [row.key for row in state.members(["x"])] == [A]
+        assert members() == ["deleting", "id", "in"]
 
 
 def test_doubt_all_does_not_affect_deleted_rows(url: str) -> None:
@@ -95,35 +91,23 @@ def test_doubt_all_does_not_affect_deleted_rows(url: str) -> None:
         assert {key: row.doubtful for key, row in state.get([A, B]).items()} == {A: True, B: False}
 
 
-def test_forget_removes_rows_and_counts_them(url: str) -> None:
-    with applying(url) as state:
-        applied(state, "c", whole(A))
-        assert state.forget([A, B]) == 1
-        assert list(state.rows()) == []
-
-
 def test_facts_keep_values_that_are_not_set_again(url: str) -> None:
-    """The commit is that of the last run that sent something or had nothing to send."""
+    """The commit is that of the last run that sent something, even if it died, or had nothing to send."""
     with applying(url) as state:
         lineage = state.facts().lineage
         state.set_facts(base_url="https://x", team="Patents")
         state.set_facts(owns_activity_types=True)
         assert state.facts().commit is None
         state.end_run("complete", {})
-    with applying(url, run(2)) as state:
+        state.begin_run(run(2))
         state.end_run("refused", {})
-    with open_state(url, write=False) as state:
         facts = state.facts()
-    assert (facts.base_url, facts.team, facts.owns_activity_types) == ("https://x", "Patents", True)
-    assert (facts.lineage, facts.commit) == (lineage, "commit-1")
-
-
-def test_a_dead_run_that_sent_something_counts_as_applied(url: str) -> None:
-    """Otherwise an older commit could replace what it sent."""
-    with applying(url) as state:
+        assert (facts.base_url, facts.team, facts.owns_activity_types) == ("https://x", "Patents", True)
+        assert (facts.lineage, facts.commit) == (lineage, "commit-1")
+        state.begin_run(run(3))
         state.intend({"c": Attempt("upsertTags", (whole(A),))})
-    with open_state(url, write=False) as state:
-        assert state.facts().commit == "commit-1"
+    with open_state(url, write=False) as reader:
+        assert reader.facts().commit == "commit-3"
 
 
 def test_sessions_stay_open_until_they_are_closed(url: str) -> None:
@@ -163,7 +147,7 @@ def test_a_write_without_the_lock_is_refused(url: str) -> None:
     with open_state(url, write=True) as state:
         with pytest.raises(LockLost):
             state.begin_run(run())
-        lease = state.lock(Holder.here("apply", {}), wait=0, request_timeout=0)
+        lease = state.lock(HERE, wait=0, request_timeout=0)
         state.begin_run(run())
         lease.release()
         with pytest.raises(LockLost):
