@@ -1,63 +1,182 @@
-"""Every exit code of docs/commands.md, and the message that goes with it."""
+"""The exit codes of docs/commands.md: which of two reasons decides, and the message that goes with it."""
 
 from __future__ import annotations
 
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from tests.support.git import commit_all, git
+from syncengine.errors import REFUSALS, ExitCode
+from syncengine.resource import Key, Kind, Recorded
+from syncengine.state.history import write_undone
+from syncengine.state.records import UndoneChange, made_of
+from syncengine.state.store import open_state
 
-from .program import Project, category, ended, tag
+from .program import REPOSITORY, Ended, Project, tag
 from .service import AT_ONCE, Service
 
 pytestmark = pytest.mark.slow
 
-DELETING = {"category/gone": "delete", "tag/MEMBER-1": "delete"}
+PAGE = REPOSITORY / "docs/commands.md"
+ROW = re.compile(r"\| (?P<code>[03-9]) \| (?P<reason>[^|]+) \| `(?P<name>[a-z0-9-]+)` \| (?P<next>[0-9]) \|")
+HELD = [tag("HELD-1"), tag("HELD-2")]
+DENIES = 'rules: [{name: no-new-tags, for: tag, deny: action == "create", message: "No new tags."}]\n'
 
 
-def test_0_and_2_tell_whether_there_are_changes(project: Project) -> None:
-    """`plan` exits with 2 for changes only with `--detailed-exitcode`."""
-    project.wants(tags=[tag("NEW-1")])
-    assert project.run("plan").code == 0
-    assert project.run("plan", "--detailed-exitcode").code == 2
-    assert project.run("apply", "-y").code == 0
-    assert project.run("plan", "--detailed-exitcode").code == 0
+class Scene:
+    """An applied project with one new tag, and methods that each add a reason to refuse its apply."""
+
+    def __init__(self, project: Project, service: Service) -> None:
+        self.project, self.service = project, service
+        self.tags = [*HELD, tag("NEW-1")]
+        self.words: list[str] = []
+        self.environ: dict[str, str] = {}
+        self.is_ungated = False
+        project.settle(tags=HELD)
+        assert project.run("plan", "--format", "json", "--report", "json=reviewed.json").code == 0
+
+    def invalid(self) -> None:
+        self.project.wants("bad.yaml", tags=[tag("BAD-1", descripton="x")])
+
+    def other_service(self) -> None:
+        self.environ["SYNCENGINE_BASE_URL"] = "http://127.0.0.1:9/connect/api"
+
+    def locked(self) -> None:
+        assert self.project.run("state", "lock").code == 0
+        self.words += ["--lock-timeout", "0s"]
+
+    def gate(self) -> None:
+        self.is_ungated = True
+
+    def policy_denied(self) -> None:
+        folder = self.project.folder / "policies"
+        folder.mkdir()
+        (folder / "no.yaml").write_text(DENIES, encoding="utf-8")
+
+    def undone(self) -> None:
+        """Record that a run created the new tag and was undone."""
+        key = Key(Kind.TAG, "NEW-1")
+        change = UndoneChange(key, made_of(None, Recorded(key)), "a-run", "another")
+        with (
+            open_state(self.project.loaded().state, write=True) as state,
+            state.database.transaction() as connection,  # needs no lock of the state
+        ):
+            write_undone(connection, (), [change])
+
+    def more_than_reviewed(self) -> None:
+        self.words += ["--reviewed", "reviewed.json"]
+
+    def unreachable(self) -> None:
+        self.service.fault("teamInfo", status=503, headers=AT_ONCE, times=None)
+
+    def rejected(self) -> None:
+        self.service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "no room for it"}], times=None)
+
+    def quarantined(self) -> None:
+        """Another tag was refused before and is in quarantine."""
+        self.tags.insert(0, tag("ASIDE-1"))
+        self.project.wants(tags=[*HELD, tag("ASIDE-1")])
+        self.service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "no room for it"}])
+        assert self.project.run("apply", "-y").code == 3
+        assert self.project.run("state", "quarantine", "tag/ASIDE-1", "--reason", "no room").code == 0
+
+    def apply(self) -> Ended:
+        self.project.wants(tags=self.tags[-1:] if self.is_ungated else self.tags)
+        return self.project.run("apply", "-y", "--format", "json", *self.words, environ=self.environ)
 
 
-def test_1_is_an_error_without_a_code_of_its_own(project: Project) -> None:
-    """`state show` of an address that is not recorded exits with 1."""
-    project.settle(tags=[tag("HELD-1")])
-    done = project.run("state", "show", "tag/ELSE-1")
-    assert (done.code, done.out) == (1, "")
-    assert "tag/ELSE-1 is not recorded" in done.err
+REASONS: dict[str, tuple[Callable[[Scene], None], int]] = {
+    "unknown-field": (Scene.invalid, 8),
+    "other-service": (Scene.other_service, 7),
+    "locked": (Scene.locked, 6),
+    "policy-denied": (Scene.policy_denied, 4),
+    "undone": (Scene.undone, 4),
+    "gate": (Scene.gate, 4),
+    "more-than-reviewed": (Scene.more_than_reviewed, 5),
+    "unreachable": (Scene.unreachable, 9),
+    "refused": (Scene.rejected, 3),
+    "quarantined": (Scene.quarantined, 0),
+}
+"""Reasons in order of precedence: the first one that applies decides the exit code."""
 
 
-def test_3_is_an_apply_of_which_something_was_refused(project: Project, service: Service) -> None:
-    """Other items are applied; the report names the refused item, its line and the service's message."""
+@pytest.fixture
+def scene(project: Project, service: Service) -> Iterator[Scene]:
+    yield Scene(project, service)
+    service.heal()
+
+
+ORDERED = list(REASONS)
+OF_THE_PLAN = {"policy-denied", "undone", "gate", "more-than-reviewed"}
+"""Reasons that are found together, and told together."""
+
+
+@pytest.mark.parametrize(("first", "second"), list(pairwise(ORDERED)))
+def test_the_reason_of_higher_precedence_decides_the_exit_code(scene: Scene, first: str, second: str) -> None:
+    """With two reasons at once, nothing is applied."""
+    for name in sorted((first, second), key="quarantined".__ne__):  # quarantine needs an apply, so it comes first
+        REASONS[name][0](scene)
+    done = scene.apply()
+    assert done.code == REASONS[first][1], done.out
+    if {first, second} <= OF_THE_PLAN:
+        assert {first, second} <= {*done.codes}
+        told = [(each["message"], each["address"]) for each in done.document["diagnostics"]]
+        assert len(told) == len({*told}), "each reason is told once"
+    assert scene.service.tags() == ["HELD-1", "HELD-2"]
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_the_table_says_the_exit_code_and_the_next_plan(scene: Scene, name: str) -> None:
+    """The exit codes of `apply` and of the plan after it are those of the table in docs/commands.md."""
+    rows = {row["name"]: row for row in ROW.finditer(PAGE.read_text(encoding="utf-8"))}
+    assert list(rows) == list(REASONS)
+    prepare, code = REASONS[name]
+    prepare(scene)
+    done = scene.apply()
+    planned = scene.project.run("plan", "--detailed-exitcode", environ=scene.environ)
+    assert (done.code, int(rows[name]["code"]), int(rows[name]["next"])) == (code, code, planned.code)
+    assert code == 3 or name in done.codes
+
+
+def test_every_refusal_stands_in_the_table_by_the_precedence_of_exit_codes() -> None:
+    """The page shows some of them, in the same order."""
+    order = (8, 7, 6, 4, 5, 9, 3)
+    codes = [kind.exit_code for kind in REFUSALS.values()]
+    assert codes == sorted(codes, key=order.index)
+    shown = [row["name"] for row in ROW.finditer(PAGE.read_text(encoding="utf-8")) if row["name"] in REFUSALS]
+    assert shown == [code for code in REFUSALS if code in shown]
+    assert {REFUSALS[name].exit_code for name in shown} == {*map(ExitCode, (7, 6, 4, 5, 9))}
+
+
+def test_a_stale_plan_without_its_approval_asks_for_that_first(scene: Scene) -> None:
+    """Both problems are reported, once each, and 4 takes precedence; with the approval, `apply` exits with 5."""
+    scene.project.wants(tags=scene.tags[-1:])
+    assert scene.project.run("plan", "--out", "saved.plan").code == 0
+    approvals = scene.project.approvals()
+    scene.project.settle(tags=[tag("HELD-1", description="edited meanwhile"), HELD[1]])
+    done = scene.project.run("apply", "saved.plan", "--format", "json")
+    assert (done.code, done.codes) == (4, ["stale-plan", "gate"])
+    message = done.document["diagnostics"][0]["message"]
+    assert scene.project.run("apply", "saved.plan").err.count(message[:60]) == 1
+    assert scene.project.run("apply", "saved.plan", *approvals).code == 5
+
+
+# --- messages
+
+
+def test_3_names_the_refused_item_its_line_and_the_words_of_the_service(project: Project, service: Service) -> None:
+    """Other items are applied; `plan` exits with 2 for what is left only with `--detailed-exitcode`."""
     service.fault("upsertTags", itemErrors=[{"index": 1, "errorDescription": "no room for it"}])
     project.wants(tags=[tag("GOES-1"), tag("REFUSED-1")])
     done = project.run("apply", "-y")
     assert done.code == 3
     assert "manifests/all.yaml:3: error[refused]: tag/REFUSED-1: no room for it (upsertTags, item 1)" in done.out
     assert service.tags() == ["GOES-1"]
-
-
-def test_4_is_a_removal_that_nobody_approved(project: Project, service: Service) -> None:
-    """The plan prints an approval that is valid for exactly this removal."""
-    project.settle(tagCategories=[category("gone"), category("stays")], tags=[tag("MEMBER-1", category="gone")])
-    project.wants(tagCategories=[category("stays")])
-    asked = project.run("plan", "--detailed-exitcode", "--format", "json")
-    assert asked.code == 4
-    approval = asked.document["gate"]["approve"]
-    assert {change["address"]: change["action"] for change in asked.document["changes"]} == DELETING
-
-    refused = project.run("apply", "-y")
-    assert (refused.code, service.tags()) == (4, ["MEMBER-1"])
-    assert approval in refused.out
-    assert project.run("apply", "-y", "--approve-deletes", approval[:-1]).code == 64
-    approved = project.run("apply", "-y", environ={"SYNCENGINE_APPROVE_DELETES": approval})
-    assert (approved.code, service.tags()) == (0, [])
+    assert [project.run("plan", *words).code for words in ((), ("--detailed-exitcode",))] == [0, 2]
 
 
 @pytest.mark.parametrize("place", ["option", "variable", "file"])
@@ -87,51 +206,12 @@ def test_the_output_names_where_an_approval_was_given(project: Project, service:
 def test_4_is_a_new_state_in_a_job(project: Project) -> None:
     """In CI, a runner that lost its state would send everything again (docs/planning.md 7)."""
     project.wants(tags=[tag("NEW-1")])
+    for off in ("False", ""):
+        assert project.run("apply", "-y", environ={"CI": off}).code == 0
+        shutil.rmtree(project.folder / ".syncengine")
     refused = project.run("apply", "-y", environ={"CI": "true"})
     assert (refused.code, "--new-state" in refused.err) == (4, True)
     assert project.run("apply", "-y", "--new-state", environ={"CI": "true"}).code == 0
-
-
-@pytest.mark.parametrize("value", ["False", ""])
-def test_a_new_state_is_made_if_the_ci_variable_is_off(project: Project, value: str) -> None:
-    """`CI` set to a false value counts as not running in CI."""
-    project.wants(tags=[tag("NEW-1")])
-    assert project.run("apply", "-y", environ={"CI": value}).code == 0
-
-
-def test_5_is_an_older_commit_than_the_last_applied_one(project: Project, service: Service) -> None:
-    """The older of two pipelines is refused, unless `--allow-older` is given (docs/planning.md 1.7)."""
-    (project.folder / ".gitignore").write_text(".syncengine/\n")
-    git(project.folder, "init", "-q", "-b", "main")
-    revisions = []
-    for tags in ([tag("FIRST-1")], [tag("FIRST-1"), tag("SECOND-1")]):
-        project.wants(tags=tags)
-        commit_all(project.folder)
-        revisions.append(git(project.folder, "rev-parse", "HEAD"))
-    older, newer = revisions
-    assert project.run("apply", "-y").code == 0
-
-    git(project.folder, "checkout", "-q", older)
-    project.wants(tags=[tag("FIRST-1", description="changed")])
-    refused = project.run("apply", "-y", "--format", "json")
-    assert (refused.code, refused.codes) == (5, ["older-commit"])
-    assert older[:12] in refused.out
-    assert newer[:12] in refused.out
-    assert project.run("apply", "-y", "--allow-older", *project.approvals()).code == 0
-
-
-def test_6_is_a_lock_that_another_run_holds(project: Project, service: Service) -> None:
-    """The second apply names the holder and sends nothing; the first one is not disturbed."""
-    service.fault("upsertTags", delay=60)
-    project.wants(tags=[tag("NEW-1")])
-    first = project.fork("apply", "-y")
-    service.wait_for("upsertTags")
-    second = project.run("apply", "-y", "--lock-timeout", "0s", "--format", "json")
-    assert (second.code, second.codes) == (6, ["locked"])
-    assert f"process {first.pid}" in second.out
-    assert service.asked().count("upsertTags") == 1
-    first.kill()
-    ended(first)
 
 
 def test_7_is_a_key_that_the_service_refuses(project: Project, service: Service) -> None:
@@ -143,41 +223,14 @@ def test_7_is_a_key_that_the_service_refuses(project: Project, service: Service)
     assert "another key" not in done.out + done.err
 
 
-def test_7_is_another_team_than_the_states(project: Project, service: Service) -> None:
-    """A key of another team would treat that team's tags as this project's (docs/planning.md 1.6)."""
-    project.settle(tags=[tag("HELD-1")])
-    service.choose(teamName="Somebody else")
-    project.wants(tags=[tag("HELD-1"), tag("NEW-1")])
-    done = project.run("apply", "-y", "--format", "json")
-    assert (done.code, done.codes) == (7, ["wrong-team"])
-    assert service.tags() == ["HELD-1"]
-
-
-@pytest.mark.parametrize("command", ["validate", "plan", "apply"])
-def test_8_is_a_manifest_with_errors(project: Project, command: str) -> None:
-    """All errors are reported at once, each with its line, and no state is created."""
-    project.wants(tags=[{"name": "BAD-1", "descripton": "x"}, {"description": "no name"}])
-    done = project.run(command, *(["-y"] if command == "apply" else []))
-    assert done.code == 8
-    shown = done.out + done.err
-    assert "manifests/all.yaml:2:" in shown
-    assert "manifests/all.yaml:3:" in shown
-    assert "description" in shown
-    assert not (project.folder / ".syncengine" / "state.db").exists()
-
-
-@pytest.mark.parametrize("missing", ["baseUrl", "SYNCENGINE_API_KEY"])
-def test_8_is_a_project_without_a_base_url_or_key(project: Project, missing: str) -> None:
+def test_8_is_a_project_without_a_base_url_or_key(project: Project) -> None:
     """The program never falls back to the sandbox (docs/project-file.md)."""
     project.wants(tags=[tag("NEW-1")])
+    assert project.run("apply", "-y", environ={"SYNCENGINE_API_KEY": ""}).code == 8
     file = project.folder / "syncengine.yaml"
-    file.write_text(
-        "\n".join(line for line in file.read_text().splitlines() if "baseUrl" not in line or missing != "baseUrl")
-    )
-    key = {"SYNCENGINE_API_KEY": ""} if missing == "SYNCENGINE_API_KEY" else {}
-    done = project.run("apply", "-y", environ=key)
-    assert done.code == 8
-    assert "error[" in done.err
+    file.write_text(file.read_text().replace("baseUrl", "concurrency: 1 # "))
+    done = project.run("apply", "-y")
+    assert (done.code, "error[missing-setting]" in done.err) == (8, True), done.err
 
 
 def test_9_says_repeat_unchanged_in_every_format(project: Project, service: Service) -> None:
@@ -212,21 +265,3 @@ def test_9_is_a_service_that_does_not_answer(
     assert {*service.asked()} <= {"teamInfo"} and len(service.asked()) <= 6
     service.heal()
     assert project.run("apply", "-y").code == 0
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("plan", "--nope"),
-        ("apply", "-y", "--target", "tag/*", "--sweep"),
-        ("apply", "-y", "--approve-deletes", "all"),
-        ("plan", "manifests/nowhere.yaml"),
-        ("plan", "--report", "nonsense"),
-    ],
-)
-def test_64_is_usage(project: Project, arguments: tuple[str, ...]) -> None:
-    """The message on stderr names the wrong arguments."""
-    project.wants(tags=[tag("NEW-1")])
-    done = project.run(*arguments)
-    assert (done.code, done.out) == (64, "")
-    assert done.err
