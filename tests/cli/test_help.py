@@ -126,13 +126,6 @@ def test_the_first_page_groups_the_commands(project: Project) -> None:
     assert sum(part.strip().count("\n") + 1 for part in parts[1:-1]) == sum(map(len, SECTIONS.values()))
 
 
-@pytest.mark.parametrize("words", [("help",), ("plan", "--color", "always"), ("time", "redeliver"), ("state", "diff")])
-def test_removed_commands_and_options_are_usage_errors(project: Project, words: tuple[str, ...]) -> None:
-    done = project.run(*words)
-    assert (done.code, done.err.count("error[usage]: No such ")) == (64, 1)
-    assert words != ("help",) or "`syncengine COMMAND --help`" in done.err
-
-
 # --- completion
 
 

@@ -460,23 +460,6 @@ def test_a_run_in_progress_is_not_undone(project: Project) -> None:
     assert (done.code, "under way" in done.err) == (6, True), done.err
 
 
-MISTAKES = [
-    ("--undo nosuchrun", "the history has no run nosuchrun"),
-    ("--undo last --base main", "--base"),
-    ("--undo last --no-delete", "--no-delete"),
-    ("--undo last --redo", "--redo"),
-    ("--undo last manifests", "--undo cannot be combined with paths"),
-    ("--force", "--force needs --undo"),
-]
-
-
-@pytest.mark.parametrize(("words", "says"), MISTAKES)
-def test_mistakes_are_usage_errors(project: Project, words: str, says: str) -> None:
-    project.settle(tags=[tag("A")])
-    done = project.run("plan", *words.split())
-    assert (done.code, says in done.err) == (64, True), done.err
-
-
 def test_a_plan_that_only_claims_to_be_an_undo_is_refused(project: Project) -> None:
     """A forged undo could otherwise apply what was undone."""
     changed(project)
