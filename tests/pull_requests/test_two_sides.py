@@ -118,19 +118,21 @@ def test_a_conflict_in_a_manifest_is_named(clone: Clone, forge: Forge) -> None:
 
 
 def test_a_conflict_elsewhere_is_a_warning(forge: Forge) -> None:
+    """In a project that was never applied, which the reason of a waiting change says."""
     clone = forge.clone("subfolder", below="project")
     readme = clone.folder / "README"
     readme.write_text("one")
-    clone.commit(settings=PROJECT, tags=tags(Abel="one"))
+    clone.commit(settings=PROJECT, tags=tags(Abel="one", Brun="one"))
     clone.push()
     readme.write_text("three")
     clone.merge_unapplied()
     clone.git("reset", "-q", "--hard", "main~1")
     readme.write_text("two")
-    clone.commit(tags=tags(Abel="two"))
+    clone.commit(tags=tags(Abel="two", Brun="one"))
     plan = clone.plan()
     assert "merge-conflict" in codes(plan)
-    assert origins(plan) == {"tag/Abel": "pull-request"}
+    assert origins(plan) == {"tag/Abel": "pull-request", "tag/Brun": "waiting"}
+    assert waits(clone)["tag/Brun"] == "merged but not yet applied: nothing has been applied yet"
 
 
 def test_a_branch_continues_after_its_squash_merge(clone: Clone) -> None:

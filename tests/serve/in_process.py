@@ -7,10 +7,13 @@ import io
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
+from typing import TextIO
 
 import pytest
 
 from syncengine.posted_time import sink_health
+from syncengine.posted_time.pace import Pace
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from syncengine.serve.log import Log
@@ -25,6 +28,18 @@ RESTS = {"FIRST_REST": 0.1, "LONGEST_REST": 0.5}
 """The pauses before a sink that failed is tried again, in seconds."""
 
 
+def process_in(folder: Path, stream: TextIO, load: Callable[..., Project] = load_project, **pace: Pace) -> Process:
+    """`serve` in a project's folder, with its log in `stream`."""
+    environ = {"SYNCENGINE_API_KEY": KEY, "CALLER_KEY": CALLER_KEY}
+    return Process(
+        lambda: load(folder=folder, environ=environ, operations=OPERATIONS),
+        lambda project: nullcontext(project.base_url()),
+        environ,
+        Log(stream, time.time),
+        **pace,
+    )
+
+
 def work(
     estate: World,
     watch: Callable[[], object],
@@ -35,15 +50,8 @@ def work(
 
     An error of `serve`, or of a task that nobody awaited, fails the test.
     """
-    environ = {"SYNCENGINE_API_KEY": KEY, "CALLER_KEY": CALLER_KEY}
     stream = stream or io.StringIO()
-    process = Process(
-        lambda: load(folder=estate.project.folder, environ=environ, operations=OPERATIONS),
-        lambda project: nullcontext(project.base_url()),
-        environ,
-        Log(stream, time.time),
-        pace=SWIFT,
-    )
+    process = process_in(estate.project.folder, stream, load, pace=SWIFT)
     unseen: list[str] = []
 
     async def play() -> None:

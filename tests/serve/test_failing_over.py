@@ -7,22 +7,17 @@ import signal
 import sys
 import threading
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from syncengine.errors import ExitCode
-from syncengine.project.load import load_project
 from syncengine.project.model import Project
-from syncengine.serve.log import Log
-from syncengine.serve.process import Process
-from syncengine.service.operations import OPERATIONS
 from tests import postgresql
-from tests.cli.service import KEY
 from tests.support.warm import working
 
-from .world import CALLER_KEY, World, eventually
+from .in_process import process_in
+from .world import World, eventually
 
 pytestmark = pytest.mark.slow
 
@@ -135,20 +130,9 @@ def serve_on_a_disk_that_hangs(folder: Path) -> None:
     serve_for_a_second_longer(folder)
 
 
-def process_in(folder: Path) -> Process:
-    """`serve` in `folder`, with its log on standard output."""
-    environ = {"SYNCENGINE_API_KEY": KEY, "CALLER_KEY": CALLER_KEY}
-    return Process(
-        lambda: load_project(folder=folder, environ=environ, operations=OPERATIONS),
-        lambda project: nullcontext(project.base_url()),
-        environ,
-        Log(sys.stdout, time.time),
-    )
-
-
 def serve_for_a_second_longer(folder: Path) -> None:
     """Run `serve` with a limit of one second after a signal."""
-    process_in(folder).run(lambda: os._exit(0), ends_within=1.0)
+    process_in(folder, sys.stdout).run(lambda: os._exit(0), ends_within=1.0)
 
 
 def test_a_second_signal_ends_it_even_while_the_first_is_handled(estate: World) -> None:
@@ -168,7 +152,7 @@ def serve_with_a_signal_at_once(folder: Path) -> None:
         start(timer)
 
     threading.Timer.start = interrupted  # type: ignore[method-assign] # this process has nothing else to do
-    process_in(folder).run(lambda: os._exit(0))
+    process_in(folder, sys.stdout).run(lambda: os._exit(0))
 
 
 def test_nothing_of_it_is_left_after_its_end(estate: World) -> None:
@@ -183,7 +167,7 @@ def serve_and_look(folder: Path) -> None:
     """Run `serve`, and look for what it leaves."""
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = [signal.getsignal(number) for number in numbers]
-    process_in(folder).run(lambda: os._exit(0))
+    process_in(folder, sys.stdout).run(lambda: os._exit(0))
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
             thread.join(1.0)

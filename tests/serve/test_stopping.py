@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 import sqlite3
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
@@ -18,7 +18,7 @@ from syncengine.state.store import open_state
 from tests import mariadb, postgresql
 from tests.cli.program import tag
 from tests.dripping import BODY, dripping
-from tests.posted_time.receiver import receiving
+from tests.posted_time.receiver import Got, receiving
 
 from .world import World, eventually
 
@@ -53,22 +53,18 @@ def asked_to_wait(estate: World) -> Iterator[Begun]:
 
 @contextmanager
 def no_answer(estate: World) -> Iterator[Begun]:
-    """The source's HTTP server accepts a request and does not answer."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        silent.settimeout(0)
-        met: list[socket.socket] = []
+    """The source's HTTP server reads a request and does not answer."""
+    over = threading.Event()
 
-        def is_asked() -> bool:
-            try:
-                met.append(silent.accept()[0])
-            except BlockingIOError:
-                return False
-            return True
+    def silent(got: Got) -> tuple[int, object]:
+        over.wait(60)
+        return 200, []
 
-        sourced(estate, f"{{http: {{url: 'http://127.0.0.1:{silent.getsockname()[1]}'}}}}", "{http: {source: far}}")
-        yield is_asked
-        for each in met:
-            each.close()
+    with receiving() as service:
+        service.answer = silent
+        sourced(estate, f"{{http: {{url: '{service.url}'}}}}", "{http: {source: far}}")
+        yield lambda: bool(service.got)
+        over.set()
 
 
 @contextmanager
