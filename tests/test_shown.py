@@ -6,19 +6,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from tests.cli.program import Project, tag
 from tests.cli.service import serving
 from tests.git_state.places import bare, url
+from tests.pull_requests.clones import Clone
 from tests.quarantine.refusing import refusing
-from tests.support import warm
-from tests.support.ended import Ended
 from tests.support.pages import ROOT, WRITES, blocks
 
 CHANGING = re.compile(
@@ -34,33 +31,18 @@ WORDS = "the externalId is reserved"
 LONG = "Short description of a {} that the client of the office has asked us to file before his patent, with {} to date"
 
 
-class Folder:
+def project_in(folder: Path, *settings: str) -> Clone:
     """A project in the sandbox, in the folder of a reader."""
+    clone = Clone(folder)
+    clone.write("syncengine.yaml", "\n".join(["version: 1", "service: {baseUrl: sandbox}", *settings, ""]))
+    return clone
 
-    def __init__(self, folder: Path, *settings: str) -> None:
-        self.folder = folder
-        self.environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-        self.write("syncengine.yaml", "\n".join(["version: 1", "service: {baseUrl: sandbox}", *settings, ""]))
 
-    def write(self, name: str, text: str) -> None:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-    def tags(self, file: str, descriptions: Mapping[str, str], **fields: str) -> None:
-        """Write a manifest with one line for each tag, below one line of defaults."""
-        more = "".join(f", {name}: {value}" for name, value in fields.items())
-        lines = [f'  - {{name: {name}, description: "{text}"{more}}}' for name, text in descriptions.items()]
-        self.write(f"manifests/{file}", "\n".join(["tags:", *lines, ""]))
-
-    def run(self, *arguments: str, code: int = 0) -> Ended:
-        done = warm.run(arguments, folder=self.folder, environ=self.environ)
-        assert done.code == code, done.err
-        return done
-
-    def git(self, *arguments: str) -> None:
-        who = {f"GIT_{who}_{what}": f"ada@{who}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        subprocess.run(["git", *arguments], cwd=self.folder, env={**self.environ, **who}, check=True)
+def tags(descriptions: Mapping[str, str], **fields: str) -> str:
+    """A manifest with one line for each tag, below one line of defaults."""
+    more = "".join(f", {name}: {value}" for name, value in fields.items())
+    lines = [f'  - {{name: {name}, description: "{text}"{more}}}' for name, text in descriptions.items()]
+    return "\n".join(["tags:", *lines, ""])
 
 
 def assert_shown(page: str, begin: str, printed: str, *, until: str | None = None) -> None:
@@ -84,78 +66,77 @@ def test_every_block_is_printed_by_a_test() -> None:
 
 
 def test_an_odd_change_stands_above_the_mass(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
+    folder = project_in(tmp_path)
     before = {f"ACME-{number:04}": f"Matter {number}" for number in range(1, 301)}
-    folder.tags("acme.yaml", before)
-    folder.run("apply", "-y")
+    folder.write("manifests/acme.yaml", tags(before))
+    folder.prints("apply", "-y")
     after = {name: f"{text} (reviewed)" for name, text in before.items()}
-    folder.tags("acme.yaml", {**after, "ACME-0150": "Strictly confidential merger of A and B"})
-    assert_shown("docs/reviews.md", "Update 300 tags", folder.run("plan").out)
+    folder.write("manifests/acme.yaml", tags({**after, "ACME-0150": "Strictly confidential merger of A and B"}))
+    assert_shown("docs/reviews.md", "Update 300 tags", folder.prints("plan"))
 
 
 def test_a_long_text_is_cut_around_its_edits(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    folder.tags("acme.yaml", {"ACME-0007": LONG.format("matter", "costs")})
-    folder.run("apply", "-y")
-    folder.tags("acme.yaml", {"ACME-0007": LONG.format("case", "fees")})
-    assert_shown("docs/reviews.md", "  ~ ACME-0007", folder.run("plan").out)
+    folder = project_in(tmp_path)
+    folder.write("manifests/acme.yaml", tags({"ACME-0007": LONG.format("matter", "costs")}))
+    folder.prints("apply", "-y")
+    folder.write("manifests/acme.yaml", tags({"ACME-0007": LONG.format("case", "fees")}))
+    assert_shown("docs/reviews.md", "  ~ ACME-0007", folder.prints("plan"))
 
 
 def test_new_resources_have_one_line_each(tmp_path: Path) -> None:
     """The example of the repository, of which the page shows the first three lines."""
     shutil.copytree(ROOT / "manifests", tmp_path / "manifests")
-    printed = Folder(tmp_path).run("plan").out
+    printed = project_in(tmp_path).prints("plan")
     assert_shown("docs/reviews.md", "Create 11 tags", printed, until="  + HAR-1003")
 
 
 def test_a_base_separates_a_pull_request_from_what_waits(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
+    folder = project_in(tmp_path)
     folder.write(".gitignore", ".syncengine/\n")
     names = ("Ada", "Bob", "Cole", "Dora", "Eve")
-    folder.tags("tags.yaml", dict.fromkeys(names, "one"))
-    folder.run("apply", "-y")
+    folder.write("manifests/tags.yaml", tags(dict.fromkeys(names, "one")))
+    folder.prints("apply", "-y")
     folder.git("init", "--quiet", "--initial-branch=main")
-    folder.tags("tags.yaml", {**dict.fromkeys(names, "one"), "Eve": "merged"})
+    folder.write("manifests/tags.yaml", tags({**dict.fromkeys(names, "one"), "Eve": "merged"}))
     for branch, text in (("main", "one"), ("tidy", "two")):
         if branch == "tidy":
             folder.git("update-ref", "refs/remotes/origin/main", "HEAD")
             folder.git("switch", "--quiet", "--create", "tidy")
             settings = (folder.folder / "syncengine.yaml").read_text(encoding="utf-8")
             folder.write("syncengine.yaml", f"{settings}policy: {{maxDeletes: {{tags: 100%}}}}\n")
-        folder.tags("tags.yaml", {**dict.fromkeys(names, "one"), "Cole": text, "Eve": "merged"})
-        folder.git("add", "--all")
-        folder.git("commit", "--quiet", "--message", branch)
-    assert_shown("docs/reviews.md", "This pull request", folder.run("plan", "--base", "origin/main").out)
+        folder.write("manifests/tags.yaml", tags({**dict.fromkeys(names, "one"), "Cole": text, "Eve": "merged"}))
+        folder.commit()
+    assert_shown("docs/reviews.md", "This pull request", folder.prints("plan", "--base", "origin/main"))
 
 
 def test_a_blocked_plan_names_its_units(tmp_path: Path) -> None:
     """The page computes its gate: 36 of 126 tags go with an approved category, 30 of the other 90 with a manifest."""
-    folder = Folder(tmp_path)
+    folder = project_in(tmp_path)
     kept = {f"KEEP-{number:04}": "a" for number in range(60)}
-    folder.tags("kept.yaml", kept)
-    folder.tags("internal.yaml", {f"INT-{number:04}": "a" for number in range(30)})
-    folder.tags("jacobi.yaml", {f"JAC-{number:04}": "a" for number in range(36)}, category="jacobi")
+    folder.write("manifests/kept.yaml", tags(kept))
+    folder.write("manifests/internal.yaml", tags({f"INT-{number:04}": "a" for number in range(30)}))
+    folder.write("manifests/jacobi.yaml", tags({f"JAC-{number:04}": "a" for number in range(36)}, category="jacobi"))
     folder.write("manifests/clients.yaml", "tagCategories: [{externalId: jacobi, label: Jacobi GmbH}]\n")
-    folder.run("apply", "-y")
+    folder.prints("apply", "-y")
     for name in ("internal", "jacobi", "clients"):
         folder.write(f"manifests/{name}.yaml", "")
-    gate = json.loads(folder.run("plan", "--format", "json").out)["gate"]
+    gate = json.loads(folder.prints("plan", "--format", "json"))["gate"]
     (approved,) = (unit["approve"] for unit in gate["units"] if unit["unit"] == "category/jacobi")
     settings = "version: 1\nservice: {baseUrl: sandbox}\n\napprovals:\n"
     folder.write("syncengine.yaml", f"{settings}  - {approved}\n")
-    assert_shown("docs/manifests.md", "Blocked: approval needed for these removals.", folder.run("plan").out)
+    assert_shown("docs/manifests.md", "Blocked: approval needed for these removals.", folder.prints("plan"))
 
 
 def test_undone_changes_are_refused_until_the_revert(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    folder.tags("acme.yaml", {"ACME-0042": "Opposition"})
-    folder.run("apply", "-y")
-    folder.tags("acme.yaml", {"ACME-0042": "Opposition", "ACME-0043": "Licence"})
-    folder.run("apply", "-y")
-    run = json.loads(folder.run("state", "history", "--format", "json").out)["runs"][0]["id"]
-    folder.run("plan", "--undo", run, "--out", "undo.json")
-    folder.run("apply", "undo.json")
-    assert_shown("docs/repair.md", "error[undone]", folder.run("apply", "-y", code=4).out)
+    folder = project_in(tmp_path)
+    folder.write("manifests/acme.yaml", tags({"ACME-0042": "Opposition"}))
+    folder.prints("apply", "-y")
+    folder.write("manifests/acme.yaml", tags({"ACME-0042": "Opposition", "ACME-0043": "Licence"}))
+    folder.prints("apply", "-y")
+    run = json.loads(folder.prints("state", "history", "--format", "json"))["runs"][0]["id"]
+    folder.prints("plan", "--undo", run, "--out", "undo.json")
+    folder.prints("apply", "undo.json")
+    assert_shown("docs/repair.md", "error[undone]", folder.prints("apply", "-y", code=4))
 
 
 def test_a_refused_change_says_so_until_it_is_set_aside(tmp_path: Path) -> None:
@@ -190,11 +171,11 @@ def test_a_state_in_git_lists_its_versions(tmp_path: Path) -> None:
 
 def test_files_that_a_page_shows_can_be_read(tmp_path: Path) -> None:
     """A list for `adopt`, and an export of a state."""
-    folder = Folder(tmp_path)
+    folder = project_in(tmp_path)
     for page, name, begin, words in (
         ("docs/commands.md", "tags.csv", "name,description", ("adopt",)),
         ("docs/formats.md", "state.jsonl", '{"format"', ("state", "import", "-y")),
     ):
         (block,) = (body for body in blocks(ROOT / page, "text") if body.startswith(begin))
         folder.write(name, block)
-        folder.run(*words, name)
+        folder.prints(*words, name)

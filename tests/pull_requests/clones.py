@@ -60,10 +60,14 @@ class Clone:
         usual = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "PYTHONPATH": str(warm.REPOSITORY)}
         return warm.run(arguments, folder=self.project, environ={**usual, **AUTHOR, **self.environ})
 
-    def apply(self, *arguments: str) -> warm.Ended:
-        done = self.run("apply", "-y", *arguments)
-        assert done.code == 0, done
-        return done
+    def prints(self, *arguments: str, code: int = 0) -> str:
+        """Run the program, which ends with this exit code, and return what it prints."""
+        done = self.run(*arguments)
+        assert done.code == code, done
+        return done.out
+
+    def apply(self, *arguments: str) -> str:
+        return self.prints("apply", "-y", *arguments)
 
     def plan(self, *arguments: str, base: str = "origin/main") -> Json:
         """Return the JSON of a plan against a base."""
