@@ -238,14 +238,8 @@ NO_RENAMES: dict[str, tuple[list[Recorded], str]] = {
     "another id": ([row("tag/ACME-1", externalId="48")], "{name: ACME-9, externalId: '47'}"),
     "no id": ([row("tag/ACME-1")], "{name: ACME-9, url: http://u}"),
     "an empty id": ([row("tag/ACME-1", externalId="")], "{name: ACME-9, externalId: ''}"),
-    "said already": (
-        [row("tag/ACME-1", externalId="47")],
-        "{name: ACME-9, externalId: '47', previously: [ACME-1]}",
-    ),
-    "left before": (
-        [row("tag/ACME-1", externalId="47", status=Status.RELEASED)],
-        "{name: ACME-9, externalId: '47'}",
-    ),
+    "said already": ([row("tag/ACME-1", externalId="47")], "{name: ACME-9, externalId: '47', previously: [ACME-1]}"),
+    "left before": ([row("tag/ACME-1", externalId="47", status=Status.RELEASED)], "{name: ACME-9, externalId: '47'}"),
     "another number": ([row("tag/ACME-41")], "{name: ACME-42}"),
     "two of them go": (FEES, "{name: NEW-9, description: Fees}"),
     "another category": (
