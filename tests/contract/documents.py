@@ -32,19 +32,16 @@ class Case:
     without: tuple[str, ...] = ()
 
     def laid_out(self, folder: Path) -> Path:
-        """Lay out the situation in a new folder."""
         folder.mkdir()
         return restore(folder, self.situation, *self.without)
 
     def shown(self, ended: Ended, folder: Path) -> str:
-        """The document of a run that has ended."""
         assert ended.code == self.code, (self.words, ended)
         text = ended.out.replace(str(folder), "/project")
         return alike(text) if self.fresh else text
 
 
 def made(folder: Path, cases: Mapping[str, Case]) -> dict[str, str]:
-    """The documents by name, each made in a subfolder of its own."""
     folders = [case.laid_out(folder / name) for name, case in cases.items()]
     runs = run_many([(place, case.words) for place, case in zip(folders, cases.values(), strict=True)])
     shown = (case.shown(*each) for case, *each in zip(cases.values(), runs, folders, strict=True))
@@ -52,7 +49,6 @@ def made(folder: Path, cases: Mapping[str, Case]) -> dict[str, str]:
 
 
 def saved_approval() -> str:
-    """The approval that the saved plan asks for."""
     with (TODAY / "planned" / "saved.plan").open(encoding="utf-8") as file:
         text: str = json.load(file)["gate"]["approve"]
     return text
@@ -69,7 +65,6 @@ ALIKE = (
 
 
 def alike(text: str) -> str:
-    """The text with times and ids replaced by fixed words."""
     for pattern, word in ALIKE:
         text = pattern.sub(word, text)
     return text

@@ -25,14 +25,12 @@ CHANGED = {**GROUPS[-1], "description": "as posted again", "totalDurationSecs": 
 
 
 def main() -> None:
-    """Write each situation again."""
     for situation in (planned, interrupted):
         with tempfile.TemporaryDirectory(prefix="contract-") as folder:
             situation(Path(folder).resolve())
 
 
 def planned(folder: Path) -> None:
-    """Two applies, posted time in several states, and a plan whose gate is closed and that is not applied yet."""
     lay_out(folder, "before")
     done(run(folder, "connector", "register"))
     done(run(folder, "apply", "-y", "--target", "category/clients", "--target", "tag/ACME-0042"))
@@ -65,7 +63,6 @@ def interrupted(folder: Path) -> None:
 
 
 def kill(folder: Path, url: str, operation: str, there: dict[str, str]) -> None:
-    """Kill an apply while the service executes this operation."""
     tell(url, "faults", [{"operation": operation, "late": {}}])
     process = start(folder, *approved(folder, there), **there)
     late = url.replace("/connect/api", "/sandbox/late")
@@ -75,14 +72,12 @@ def kill(folder: Path, url: str, operation: str, there: dict[str, str]) -> None:
 
 
 def approved(folder: Path, there: dict[str, str]) -> tuple[str, ...]:
-    """The words of an apply with approval for the removals that its gate asks about."""
     asked = json.loads(run(folder, "plan", "--format", "json", **there).out)["gate"]["approve"]
     approval = ("--approve-deletes", asked) if asked else ()
     return ("apply", "-y", "--lock-timeout", "0s", *approval, "--format", "json")
 
 
 def tell(url: str, path: str, body: object) -> None:
-    """Send a request to the control API of the embedded service."""
     answer = loopback.post(url.replace("/connect/api", f"/sandbox/{path}"), json=body)
     assert answer.status_code == 200, answer.text
 

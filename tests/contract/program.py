@@ -52,7 +52,6 @@ def surroundings(folder: Path, **more: str) -> dict[str, str]:
 
 
 def start(folder: Path, *arguments: str, **environ: str) -> subprocess.Popen[str]:
-    """Start the program; the caller waits for it."""
     return subprocess.Popen(
         [*PROGRAM, *arguments],
         cwd=folder,
@@ -140,7 +139,6 @@ def keep(folder: Path, situation: str, *files: str, url: str = "") -> None:
 
 
 def _stored(situation: str, name: str) -> str:
-    """The SQL of a situation's database."""
     text = (TODAY / FIRST / name).read_text(encoding="utf-8")
     rows = TODAY / situation / name
     if situation == FIRST or not rows.exists():

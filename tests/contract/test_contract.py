@@ -47,7 +47,6 @@ def test_documents_are_what_they_were(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cases", [UNCACHED, SAVED], ids=["without a cache", "of a saved plan"])
 def test_a_document_is_the_same(tmp_path: Path, cases: Mapping[str, Case]) -> None:
-    """Except for times and ids, the document equals the stored one."""
     for name, text in made(tmp_path, cases).items():
         assert text == (FOLDER / f"{name}.json").read_text(encoding="utf-8")
 

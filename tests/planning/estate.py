@@ -49,7 +49,6 @@ class Written(ManifestFile):
 
 
 def ask(manifests: Manifests) -> Desired:
-    """Return what the manifests declare, read as the product reads them."""
     files = {FILE: manifests} if isinstance(manifests, str) else manifests
     written = [Written(Path(name), name, text) for name, text in files.items()]
     return desired(ManifestSet(written), read_all(written))
@@ -91,7 +90,6 @@ class How:
 
 
 def planned(manifests: Manifests | Desired, recorded: Rows | Iterable[Recorded] = (), **how: Any) -> Plan:
-    """Plan these manifests over these rows."""
     wanted = manifests if isinstance(manifests, Desired) else ask(manifests)
     rows = recorded if isinstance(recorded, Mapping) else {row.key: row for row in recorded}
     asked = How(**how)
@@ -99,7 +97,6 @@ def planned(manifests: Manifests | Desired, recorded: Rows | Iterable[Recorded] 
 
 
 def refused(manifests: Manifests, recorded: Iterable[Recorded] = (), **how: Any) -> dict[str, str]:
-    """Return the errors of a plan that cannot be made, as addresses by code."""
     try:
         planned(manifests, recorded, **how)
     except Problems as problems:
@@ -144,7 +141,6 @@ def is_as_declared(row: Recorded, resource: Resource) -> bool:
 
 
 def gone(address: str, **more: Any) -> Recorded:
-    """Return the row of a resource that was deleted from the service."""
     return Recorded(Key.parse(address), status=Status.DELETED, source=Source(FILE, 1), **more)
 
 
@@ -165,12 +161,10 @@ def field_of(plan: Plan, address: str, name: str) -> FieldChange:
 
 
 def notes(plan: Plan) -> list[tuple[str, str]]:
-    """Return the address and kind of each note."""
     return [(str(note.key), note.kind) for note in plan.notes]
 
 
 def steps(plan: Plan) -> list[str]:
-    """Return the names of the plan's stages in order."""
     return [stage.step.value for stage in plan.stages]
 
 
@@ -193,5 +187,4 @@ def addresses(keys: Iterable[Key]) -> list[str]:
 
 
 def says_nothing(plan: Plan) -> bool:
-    """Return whether the plan has no changes, sweep, records, notes or stages."""
     return not (plan.changes or plan.sweep or plan.records or plan.notes or plan.stages)

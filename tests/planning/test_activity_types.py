@@ -87,7 +87,6 @@ def test_a_change_shows_differences_that_count_only_on_creation() -> None:
 
 @pytest.mark.parametrize("doubtful", [False, True])
 def test_a_deleted_activity_type_comes_back_only_with_its_flag(doubtful: bool) -> None:
-    """Without `reenableIfArchived: true` a declared activity type that was deleted is an error."""
     recorded = [gone("activity-type/A101", doubtful=doubtful)]
     for manifest in (OFFERED, REVIVED.replace("true", "false")):
         assert refused(manifest, recorded) == {"deleted-activity-type": "activity-type/A101"}
@@ -144,7 +143,6 @@ def test_the_policy_says_when_to_sweep(ownership: Ownership, declared: str, swee
 
 @pytest.mark.parametrize("ownership", Ownership)
 def test_a_sweep_can_be_asked_for(ownership: Ownership) -> None:
-    """`plan --sweep` plans a sweep without a known removal, and counts as a change."""
     plan = planned(TYPE, [RECORDED], sweep=True, activity_types=ownership)
     assert plan.sweep is not None
     assert (plan.changes, plan.sweep.known, plan.sweep.complete.items) == ((), (), ())
@@ -165,7 +163,6 @@ def test_an_additive_policy_keeps_what_it_notes_once_also_in_a_sweep_by_hand() -
 
 
 def test_a_protected_activity_type_is_kept_and_survives_sweeps() -> None:
-    """Every sweep uploads the protected type, which it would delete otherwise."""
     protected = row("activity-type/A101", label="Plan", protect=True)
     plan = planned("{}", [protected, row("activity-type/A102")])
     assert (notes(plan), actions(plan)) == ([("activity-type/A101", "kept")], {"activity-type/A102": "delete"})

@@ -226,7 +226,6 @@ def test_what_the_project_file_and_the_command_line_ask_for_counts_at_once(bench
 
 
 def codes(planned: Planned) -> list[tuple[str, str]]:
-    """Return the code and severity of each diagnostic."""
     return [(d.code, d.severity.value) for d in (planned.diagnostics if isinstance(planned, Plan) else planned)]
 
 

@@ -332,7 +332,6 @@ def test_a_category_stays_with_a_protected_member_unless_that_moves_out() -> Non
 
 
 def test_a_released_category_that_is_declared_again_is_managed_again() -> None:
-    """Nothing is sent when nothing differs from the kept row."""
     recorded = {KEY: row("category/acme", label="ACME", status=Status.RELEASED)}
     plan = planned(ACME, recorded)
     assert (plan.changes, plan.sends_something) == ((), False)

@@ -68,13 +68,11 @@ def test_an_unconfirmed_type_still_takes_its_label() -> None:
 
 
 def test_a_desired_tag_whose_removal_is_in_doubt_is_sent_whole() -> None:
-    """After a cascade with an unknown outcome, a tag that is declared again is sent whole."""
     plan = planned(PLAIN, [row("tag/ACME-1", status=Status.DELETED, doubtful=True)])
     assert (actions(plan), steps(plan)) == ({"tag/ACME-1": "update"}, ["tags"])
 
 
 def test_a_refused_delete_of_a_keyword_is_tried_again() -> None:
-    """The row still has the keyword."""
     rows = {TAG: row("tag/ACME-1", "old")}
     after = applied(rows, planned(PLAIN, rows), lambda: Fate.REFUSED)
     assert (after[TAG].doubtful, after[TAG].body.keywords) == (True, ("old", "ACME-1"))

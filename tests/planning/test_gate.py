@@ -161,7 +161,6 @@ BASE = plan_of(declared(2), tags(4))
 
 
 def closed(plan: Plan, *approvals: str) -> bool:
-    """Return whether the gate stays closed with these approvals."""
     return plan.gate.with_approvals(Approval(text, "somebody") for text in approvals).is_closed
 
 
@@ -182,7 +181,6 @@ def test_a_gate_that_is_not_tripped_refuses_nothing() -> None:
 
 
 def test_the_gate_names_the_first_approval_that_fits() -> None:
-    """The gate names the first approval that fits, and forgets it when judged without approvals."""
     text = str(BASE.gate.approve)
     found = [Approval("1@00", "--approve-deletes"), Approval(text, "syncengine.yaml", 14), Approval(text, "VARIABLE")]
     gate = BASE.gate.with_approvals(found)
@@ -241,7 +239,6 @@ def after(recent: Mapping[Loss, float], manifest: str, recorded: Sequence[Record
 
 
 def test_recent_losses_without_an_approval_count() -> None:
-    """Earlier losses count in the sum and in the total; the reason says how many and since when."""
     unharmed = after({}, declared(19), [row(f"tag/ACME-{n}") for n in range(21)])
     assert not unharmed.gate.tripped
     judged = after(tags_lost(19, 20, 21, 22, 23), declared(17), tags(19))

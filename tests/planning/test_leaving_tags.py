@@ -76,7 +76,6 @@ GOES_ON: dict[str, tuple[str, Removal, str]] = {
 
 @pytest.mark.parametrize(("manifest", "policy", "action"), GOES_ON.values(), ids=GOES_ON)
 def test_a_removal_that_was_interrupted_goes_on_as_is_asked_today(manifest: str, policy: Removal, action: str) -> None:
-    """A removal that a run began takes no more than manifests and policy ask for now."""
     plan = planned(manifest, [HALF_RETIRED], tag_removal=policy, deletes_tags=True)
     assert actions(plan)["tag/ACME-1"] == action
     after = applied({TAG: HALF_RETIRED}, plan)

@@ -325,7 +325,6 @@ def hostile() -> Plan:
 
 
 def approved() -> Plan:
-    """Return a plan whose removals are approved by a line of the project file."""
     gate = TRIPPED.with_approvals([Approval("12@0123456789abcdef0123", "syncengine.yaml", 14)])
     return plan_of(*TAG_REMOVALS, gate=gate)
 

@@ -84,7 +84,6 @@ def plans(draw: st.DrawFn) -> Plan:
 @pytest.mark.parametrize("name", RENDERINGS)
 @given(plan=plans())
 def test_a_plan_that_lacks_a_value_says_so_in_its_head(name: str, plan: Plan) -> None:
-    """A rendering that cuts, counts, folds or omits a value has `Abridged` in its head."""
     rendered = RENDERINGS[name](plan)
     if missing := lacks(rendered, plan):
         assert "Abridged: " in rendered, missing[:5]
@@ -92,7 +91,6 @@ def test_a_plan_that_lacks_a_value_says_so_in_its_head(name: str, plan: Plan) ->
 
 @given(plan=plans())
 def test_verbose_and_the_page_lack_nothing(plan: Plan) -> None:
-    """Verbose text and the HTML page hold every value; verbose text never says `Abridged`."""
     verbose = plan_text(plan, Look(verbose=True))
     assert lacks(verbose, plan) == lacks(plan_html(plan), plan) == []
     assert "Abridged" not in verbose
@@ -104,7 +102,6 @@ def update(name: str, before: str, after: str) -> Change:
 
 @pytest.mark.parametrize("name", ["text", "wide text", "Markdown"])
 def test_each_edit_of_a_long_text_is_shown_with_what_is_around_it(name: str) -> None:
-    """A long text changed in two places shows both edits with their context and `…` between them."""
     rendered = RENDERINGS[name](plan_of(update("A", MATTER, MATTER.replace("matter", "case").replace("costs", "fees"))))
     shown = " ".join(rendered.split())
     assert '"…iption of a matter that the cli…atent, with costs to date"' in shown
@@ -120,7 +117,6 @@ def test_edits_of_a_text_without_blanks_are_shown_too() -> None:
 
 
 def test_very_many_edits_are_shown_as_far_as_there_is_room() -> None:
-    """A text with hundreds of edits is cut to a bounded length, and the head says `Abridged`."""
     before = " ".join(f"some words that stay as they are {n}a" for n in range(200))
     text = plan_text(plan_of(update("A", before, before.replace("a ", "b "))))
     assert "Abridged: " in text
@@ -129,7 +125,6 @@ def test_very_many_edits_are_shown_as_far_as_there_is_room() -> None:
 
 @pytest.mark.parametrize("name", ["text", "Markdown"])
 def test_an_update_names_all_its_keywords_and_metadata(name: str) -> None:
-    """An update with 40 keywords and 40 metadata entries shows each of them instead of a count."""
     entries = {f"m{n}y": f"v{n}y" for n in range(40)}
     words = [f"k{n}y" for n in range(40)]
     change = updating(

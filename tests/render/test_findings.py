@@ -66,7 +66,6 @@ def test_changes_are_annotated_where_they_are_declared(project: Project) -> None
 
 
 def test_every_open_unit_has_its_approval(project: Project) -> None:
-    """The annotation lists one approval for each open unit, of removals and of rules, and none for the whole plan."""
     (project.folder / "policies").mkdir()
     rule = "{name: named, for: category, approve: action == 'create'}"
     (project.folder / "policies/all.yaml").write_text(f"rules: [{rule}]\n", encoding="utf-8")
@@ -88,7 +87,6 @@ def test_values_are_formatted_as_in_the_text(project: Project) -> None:
 
 
 def test_github_gets_ten_annotations_of_a_level(project: Project) -> None:
-    """GitHub shows ten annotations of a level; the last one counts all others."""
     change(project, new=200)
     notices = [words for level, words in levels(planned(project, "github")["github"]) if level == "notice"]
     assert len(notices) == GITHUB_SHOWS == 10
@@ -116,7 +114,6 @@ def items(format: str, text: str) -> list[Any]:
 
 @pytest.mark.parametrize(("format", "most"), [("gitlab", GITLAB_SHOWS), ("sarif", SARIF_SHOWS)])
 def test_gitlab_and_sarif_get_a_limited_number_of_items(project: Project, format: str, most: int) -> None:
-    """GitLab and SARIF get no more items than they show; the last item counts all others."""
     change(project, new=5_200)
     made = items(format, planned(project, format)[format])
     assert len(made) == most

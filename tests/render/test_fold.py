@@ -49,7 +49,6 @@ def test_one_edit_makes_one_value_of_another(name: str, before: Value | None, af
 
 @given(st.lists(st.tuples(NAMES, st.lists(st.tuples(st.sampled_from("abc"), TEXTS, TEXTS), max_size=3)), max_size=40))
 def test_each_entry_has_one_place(rows: list[tuple[str, list[tuple[str, str, str]]]]) -> None:
-    """Every entry is in exactly one group or listed once by itself, with folding or without."""
     values = [tuple({label: own(old, new, label)[0] for label, old, new in changes}.values()) for _, changes in rows]
     for folding in (False, True):
         found = arranged([name for name, _ in rows], values, folding=folding)
@@ -78,7 +77,6 @@ TEXTS_WITH = {"at the start": "{0} {1} {2}", "within": "{1} {0} {2}", "at the en
 @pytest.mark.parametrize("text", TEXTS_WITH.values(), ids=TEXTS_WITH)
 @pytest.mark.parametrize(("old", "new"), SPELLINGS)
 def test_another_spelling_is_one_edit_wherever_the_words_stand(old: str, new: str, text: str) -> None:
-    """A respelled word is one edit at any place in the text; a change of a further word is another edit."""
     spelt = [(f"T-{n}", text.format(old, each, n), text.format(new, each, n)) for n, each in enumerate(CLIENTS)]
     found = edits([*spelt, ("T-99", text.format(old, "Acme", 99), text.format(new, "Acme Inc.", 99))])
     assert None not in found[:-1]
@@ -87,7 +85,6 @@ def test_another_spelling_is_one_edit_wherever_the_words_stand(old: str, new: st
 
 
 def test_replaced_by_something_else_is_no_edit() -> None:
-    """Values replaced by unrelated ones have no edit in common, however many there are."""
     assert set(edits(("T", f"old{n}", f"new{n * 7}") for n in range(50))) == {None}
 
 
@@ -98,7 +95,6 @@ def test_text_of_one_script_has_no_unusual_letters() -> None:
 
 
 def test_a_value_from_elsewhere_than_the_others_is_odd() -> None:
-    """Among tags that move to one category, the only one that comes from another category is odd."""
     found = arranged(
         [f"T-{n}" for n in range(300)], [own("a" if n != 99 else "b", "c") for n in range(300)], folding=True
     )

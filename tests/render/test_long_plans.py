@@ -20,7 +20,6 @@ TITLES = ("Opposition against EP 1 234 567", "Licence", "Trade mark ACME", "Appe
 
 
 def matter(number: int, **others: Value | None) -> Change:
-    """Return the creation of a tag that a template generates from a row of a table."""
     values: dict[str, Value | None] = {
         "description": TITLES[number % len(TITLES)],
         "category": ("acme", "bolt")[number % 2],
@@ -164,7 +163,6 @@ def test_sixty_deleted_categories_are_one_row_with_an_example(render: Callable[[
     "render", [plan_html, lambda plan: plan_text(plan, Look(verbose=True))], ids=["html", "verbose"]
 )
 def test_the_page_and_verbose_show_the_values_of_each_deletion(render: Callable[[Plan], str]) -> None:
-    """The HTML page and --verbose show every value of each deleted category and of each tag deleted with it."""
     shown = render(plan_of(*SIXTY, *(along(f"T-{n:02}", n) for n in range(60))))
     assert [n for n in range(60) if f"Since {1900 + n}" not in shown or f"Matter of {n}" not in shown] == []
 

@@ -102,7 +102,6 @@ FAILED = (AuthFailed("no"), Unreachable("no"), Interrupted("no"), SyncengineErro
 
 
 def refused(error: SyncengineError) -> Report:
-    """Return the report of a run that failed after its plan was made and before it was applied."""
     chronicle = Chronicle(lambda event: None)
     chronicle.plan = plan_of(*(updating(f"A-{n}", line=n) for n in range(1, 31)))
     return chronicle.report(Circumstances(), error)
@@ -130,7 +129,6 @@ def test_changes_that_were_never_begun_are_skipped_with_the_reason(error: Syncen
 
 @pytest.mark.parametrize("name", ["text", "github", "gitlab", "sarif", "markdown"])
 def test_a_refusal_of_the_whole_plan_is_shown_once(name: str) -> None:
-    """A refusal of the whole plan is one message, without a warning for each skipped change."""
     said = REPORT_FORMATS[name](report_document(refused(GateTripped("nobody approved"))), PLAIN)
     assert said.count("nobody approved") == 1
     assert "tag/A-" not in said
@@ -167,7 +165,6 @@ def test_a_file_whose_name_is_no_text_has_an_address(file: str) -> None:
 
 
 def test_each_place_is_kept_and_each_fingerprint_is_its_own() -> None:
-    """Formats for machines list each failed change with its own place and fingerprint, even if messages are equal."""
     issues = json.loads(gitlab(plan_limit()))
     assert len({issue["location"]["lines"]["begin"] for issue in issues}) == 812
     twice = json.loads(gitlab((FOUND[0], FOUND[0])))
@@ -204,7 +201,6 @@ def test_a_workflow_command_cannot_be_broken_out_of() -> None:
 
 @pytest.mark.parametrize("sample", REPORTS)
 def test_every_finding_is_one_workflow_command(sample: str) -> None:
-    """A report has one workflow command for each finding; a message of the service cannot start another one."""
     lines = github(REPORTS[sample]()).splitlines()
     assert len(lines) == 1 + len(findings(REPORTS[sample]()))
     assert lines[0].startswith("::notice title=syncengine apply::Applied ")
@@ -217,7 +213,6 @@ def test_every_finding_is_one_workflow_command(sample: str) -> None:
 @pytest.mark.parametrize("verbose", [False, True])
 @pytest.mark.parametrize("name", PLAN_FORMATS)
 def test_rendering_time_grows_linearly_with_the_plan(name: str, verbose: bool) -> None:
-    """Rendering twice the changes costs about twice the function calls, whether changes are alike or different."""
     _, few, many = (_calls(name, count, verbose) for count in (1, 400, 800))  # the first one imports and fills caches
     assert many < 2.5 * few
 

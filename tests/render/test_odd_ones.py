@@ -92,7 +92,6 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
 def test_the_odd_change_comes_before_the_similar_ones(odd: Change) -> None:
-    """The odd change comes first, wherever it is in the manifests and whatever it shares with the others."""
     for place in (0, 150, 299):
         changes = mass()
         changes.insert(place, odd)
@@ -110,7 +109,6 @@ POINTS = {
 @in_short
 @pytest.mark.parametrize("name", POINTS)
 def test_letters_that_look_like_others_are_named(render: Callable[[Plan], str], name: str) -> None:
-    """An unusual letter in a value is named by its code point, so that rows that look alike can be told apart."""
     assert f"contains {POINTS[name]}" in render(plan_of(ODD[name], *mass()))
 
 
@@ -126,8 +124,6 @@ def test_odd_ones_in_several_files_are_all_shown(render: Callable[[Plan], str]) 
 
 @in_short
 def test_a_mix_of_two_large_groups_is_odd(render: Callable[[Plan], str]) -> None:
-    """A change that combines a value of one large group with a value of another is odd."""
-
     def mixed(number: int, word: str, before: str, after: str) -> Change:
         edits = field("description", f"M {number}", f"M {number} ({word})"), field("category", before, after)
         return updating(f"ACME-{number:04}", *edits)
@@ -141,7 +137,6 @@ def test_a_mix_of_two_large_groups_is_odd(render: Callable[[Plan], str]) -> None
 
 @in_short
 def test_a_small_group_among_thousands_comes_first(render: Callable[[Plan], str]) -> None:
-    """Similar changes that are less than one in a hundred form one row above the large group."""
     few = [change(n, f"Matter {n}", f"Matter {n} (secret)") for n in range(5001, 5011)]
     shown = render(plan_of(*mass(2_000), *few))
     assert shown.index('+ " (secret)"') < shown.index('+ " (reviewed)"')
@@ -150,7 +145,6 @@ def test_a_small_group_among_thousands_comes_first(render: Callable[[Plan], str]
 
 @in_short
 def test_thousands_of_different_changes_are_listed_and_counted(render: Callable[[Plan], str]) -> None:
-    """Changes are listed up to the limit, the most unusual first; the others are counted as all different."""
     changes = [change(n, f"Matter {n} of ACME", f"Matter {n * 7919 % 2003} of ACME") for n in range(2_000)]
     changes[1_333] = change(1_333, "Matter 1333 of ACME", SECRET)
     plan = plan_of(*changes, gate=TRIPPED)
@@ -162,7 +156,6 @@ def test_thousands_of_different_changes_are_listed_and_counted(render: Callable[
 
 
 def test_a_comment_keeps_removals_and_odd_ones() -> None:
-    """A comment of limited length shows removals and odd changes in preference to thousands of other changes."""
     long = "x" * 200
     plan = plan_of(
         *(creating(f"NEW-{n}", field("description", None, f"{n} {long}"), line=n) for n in range(2_000)),
@@ -181,18 +174,15 @@ def test_a_comment_keeps_removals_and_odd_ones() -> None:
 
 
 def rewritten(count: int) -> list[Change]:
-    """Return updates whose new descriptions have nothing in common."""
     return [change(n, f"Matter {n} of ACME", f"Matter {n * 7919 % 5003} of ACME") for n in range(count)]
 
 
 def shown_and_counted(page: str, prefix: str = "ACME") -> tuple[int, int]:
-    """Return how many resources a page names and how many it only counts."""
     counted = re.findall(r"… and ([\d,]+) more tags", page)
     return len(set(re.findall(rf"\*\*`({prefix}-\d+)`", page))), sum(int(n.replace(",", "")) for n in counted)
 
 
 def test_warnings_come_after_the_changes_and_are_folded() -> None:
-    """Similar warnings are one line with one example, and take no space from the changes above them."""
     warnings = tuple(
         said(Severity.WARNING, code, f"tag {n} {'and its words ' * 8}", file="manifests/acme.yaml", line=n + 1)
         for n in range(400)
@@ -208,7 +198,6 @@ def test_warnings_come_after_the_changes_and_are_folded() -> None:
 
 
 def test_changes_without_room_are_counted_in_their_section() -> None:
-    """Changes that do not fit are counted, so that named and counted ones add up, and the page says `Shortened`."""
     page = plan_markdown(plan_of(*rewritten(2_000)), limit=20_000)
     named, counted = shown_and_counted(page)
     assert len(page) <= 20_000
@@ -223,7 +212,6 @@ def forgotten(count: int) -> list[Change]:
 
 @pytest.mark.parametrize("limit", [65_536, 1_000_000])
 def test_every_removal_is_named_before_the_mass(limit: int) -> None:
-    """All removals are named within the limit; other changes fill the remaining space."""
     page = plan_markdown(plan_of(*forgotten(1_400), *rewritten(3_600), gate=TRIPPED), limit=limit)
     assert len(page) <= limit
     assert [n for n in range(1_400) if f"`LOST-{n:04}`" not in page] == []
@@ -247,7 +235,6 @@ def retired(number: int, *keywords: str) -> Change:
 
 @in_each
 def test_the_retired_tag_that_loses_more_keywords_stands_alone(render: Callable[[Plan], str]) -> None:
-    """A retired tag that loses more keywords than the others is not folded into their row."""
     tags = [retired(n, "kw") for n in range(1, 301)]
     tags[176] = retired(177, "kw", "law firm", "client", "court")
     shown = render(plan_of(*tags))
@@ -273,7 +260,6 @@ LOSSES: dict[str, Callable[[int], tuple[str, ...]]] = {
 def test_the_retired_tag_that_loses_another_keyword_stands_alone(
     losses: Callable[[int], tuple[str, ...]], odd: tuple[str, ...]
 ) -> None:
-    """A retired tag that loses an unrelated keyword comes first, whatever the others' keywords have in common."""
     changes = [retired(n, *losses(n)) for n in range(1, 501)]
     changes[176] = retired(177, *odd)
     shown = wide_text(plan_of(*changes))
@@ -292,7 +278,6 @@ def test_many_retired_tags_that_each_lose_another_keyword_stand_alone() -> None:
 
 @pytest.mark.parametrize("losses", LOSSES.values(), ids=LOSSES)
 def test_the_other_retired_tags_are_few_rows(losses: Callable[[int], tuple[str, ...]]) -> None:
-    """Retired tags fold into few rows that show the deleted keywords, or those of one tag as an example."""
     shown = wide_text(plan_of(*(retired(n, *losses(n)) for n in range(1, 501))))
     rows = re.findall(r"(\d+) ×\s?`? ?[\d,]+ keywords deleted(?:: |, e.g. )", shown)
     assert sum(map(int, rows)) == 500
@@ -350,7 +335,6 @@ UNLIKE_NEW = {
 
 @pytest.mark.parametrize("odd", UNLIKE_NEW.values(), ids=UNLIKE_NEW)
 def test_of_many_new_ones_the_odd_one_comes_first(odd: Change) -> None:
-    """New tags each show their description; the one that differs from the template's others comes first."""
     changes = [new(number) for number in range(300)]
     changes.insert(150, odd)
     shown = wide_text(plan_of(*changes))
@@ -359,14 +343,12 @@ def test_of_many_new_ones_the_odd_one_comes_first(odd: Change) -> None:
 
 
 def closed(number: int, *keywords: str) -> Change:
-    """Return the creation of a tag that excludes its name from its keywords."""
     fields = (field("description", None, "A matter"), field("excludeTagNameKeyword", None, True))
     return creating(f"T-{number}", *fields, keywords_added=keywords)
 
 
 @in_each
 def test_an_excluded_name_that_is_listed_as_a_keyword_is_odd(render: Callable[[Plan], str]) -> None:
-    """Of 300 tags with `excludeTagNameKeyword`, the only one that lists its name as a keyword is odd."""
     changes = [closed(number) for number in range(300)]
     changes[177] = closed(177, "T-177")
     shown = render(plan_of(*changes))
@@ -462,7 +444,6 @@ def test_each_kind_of_edit_has_its_description(shape: str) -> None:
 
 
 def test_dates_that_move_within_a_year_show_their_range() -> None:
-    """Dates that move within a year fold into one row with their range; a date that moves to another year is odd."""
     day = 86_400_000
     changes = [change(n, DATE, DATE + n * day, "modifiedTimestamp") for n in range(1, 200)]
     changes[50] = change(900, DATE, DATE + 80 * 365 * day, "modifiedTimestamp")
@@ -472,7 +453,6 @@ def test_dates_that_move_within_a_year_show_their_range() -> None:
 
 
 def test_metadata_and_keywords_are_folded_by_what_is_done_to_them() -> None:
-    """Equal edits of keywords and metadata fold into one row; a tag with another keyword or value is odd."""
     changes = [
         updating(
             f"T-{n}",

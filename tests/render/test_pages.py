@@ -56,7 +56,6 @@ def test_a_page_is_whole_and_loads_nothing(sample: str) -> None:
 
 
 def test_a_page_allows_itself_its_own_script_and_style_alone() -> None:
-    """The content security policy allows only the page's own script and style, by their digests."""
     page = plan_html(hostile())
     policy = page.split('Content-Security-Policy" content="')[1].split('"')[0]
     contents = {name: page.split(f"<{name}>")[1].split(f"</{name}>")[0] for name in ("script", "style")}
@@ -85,8 +84,6 @@ def test_the_rows_of_a_page_are_written_one_by_one() -> None:
 
 
 def test_a_flag_that_is_false_is_shown_where_it_is_odd() -> None:
-    """A flag with its default value `false` is shown only where the other new tags have `true`."""
-
     def created(number: int, *, flag: bool) -> Change:
         fields = (field("excludeTagNameKeyword", None, flag), field("description", None, f"Matter {number}"))
         return creating(f"T-{number:03}", *fields)
@@ -121,7 +118,6 @@ def test_a_removal_links_to_the_base_commit() -> None:
 
 
 def test_code_in_a_sentence_is_code_on_a_page() -> None:
-    """Text between two backticks is shown as code and escaped; a single backtick stays a character."""
     texts = {"write `a: <b>` or `c`": "write <code>a: &lt;b&gt;</code> or <code>c</code>", "`<b>": "`&lt;b&gt;"}
     for text, shown in texts.items():
         found = said(Severity.ERROR, "x", text)
@@ -131,7 +127,6 @@ def test_code_in_a_sentence_is_code_on_a_page() -> None:
 
 
 def test_every_tag_that_becomes_public_is_counted() -> None:
-    """The count of tags made public includes each one that a rename opens and those of unknown visibility."""
     known, unknown = field("visibility", "PRIVATE", "PUBLIC"), field("visibility", None, "PUBLIC")
     changes = updating("A", known), updating("B", known, opens=("C", "D")), updating("E", unknown, opens=("E",))
     assert '<li class="public"><b>4</b> made public</li>' in plan_html(plan_of(*changes))
@@ -161,7 +156,6 @@ INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad]|&#8203;|&ZeroWidth")
 
 
 def test_an_approval_in_a_sentence_is_copied_as_it_stands() -> None:
-    """An approval within a sentence is a code span without invisible letters; mentions beside it are disarmed."""
     refused = GateTripped(
         "removals need an approval: 2 of 3 tags (--approve-deletes 2@0123456789ab); ask @someone for COUNT@HASH"
     )
@@ -175,7 +169,6 @@ def test_an_approval_in_a_sentence_is_copied_as_it_stands() -> None:
 
 
 def test_the_first_line_names_what_blocks_the_plan() -> None:
-    """The first line of text, Markdown and HTML names a closed gate, a denying rule and tags made public."""
     opened = updating("T", field("visibility", "PRIVATE", "PUBLIC"))
     denial = said(Severity.ERROR, "policy-denied", "No.", rule="r")
     plan = plan_of(opened, gate=everything().gate, diagnostics=(denial,))
@@ -187,7 +180,6 @@ def test_the_first_line_names_what_blocks_the_plan() -> None:
 
 
 def test_diagnostics_come_last_in_a_comment() -> None:
-    """In a comment, notes come last; warnings about the state come before the counts."""
     doubt, note = (said(Severity.WARNING, code, "A message.") for code in ("no-state", "a-note"))
     text = plan_markdown(plan_of(changing(tag("T"), Action.DELETE, at(1)), diagnostics=(note, doubt)))
     positions = [text.index(part) for part in ("no-state", "### Plan:", "Delete 1 tag", "a-note")]
@@ -196,13 +188,11 @@ def test_diagnostics_come_last_in_a_comment() -> None:
 
 @pytest.mark.parametrize("sample", ["everything", "approved"])
 def test_no_page_has_an_invisible_letter(sample: str) -> None:
-    """Markdown and HTML contain no invisible letters, since people copy from them."""
     assert INVISIBLE.findall(plan_markdown(PLANS[sample]()) + plan_html(PLANS[sample]())) == []
 
 
 @pytest.mark.parametrize("render", [lambda: plan_markdown(hostile()), lambda: report_markdown(REPORTS["bitten"]())])
 def test_hostile_text_stays_in_its_line(render: Callable[[], str]) -> None:
-    """Outside code spans, hostile text adds no HTML and no mention."""
     text = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", render())
     assert re.findall(r"</?\w+", text) == []
     assert "@someone" not in text

@@ -54,13 +54,11 @@ DIAGNOSTIC = re.compile(r"(error|warning)\[")
 @pytest.mark.parametrize("sample", ["empty", "everything", "uniform"])
 @pytest.mark.parametrize("verbose", [False, True])
 def test_no_line_of_a_plan_is_wider_than_the_terminal(sample: str, width: int, verbose: bool) -> None:
-    """Every line of a plan fits the terminal's width, except diagnostics, which editors parse."""
     text = plan_text(PLANS[sample](), Look(width=width, verbose=verbose))
     assert [line for line in text.splitlines() if cells(line) > width and not DIAGNOSTIC.search(line)] == []
 
 
 def test_a_name_is_never_cut() -> None:
-    """A name that is wider than the terminal has a line of its own, with its place below."""
     name, url = "N" * 100, field("url", None, "b")
     text = plan_text(plan_of(updating(name, url), creating(name, url)))
     assert re.findall(rf"  ([~+]) {name}\n", text) == ["+", "~"]
@@ -69,7 +67,6 @@ def test_a_name_is_never_cut() -> None:
 
 @pytest.mark.parametrize("width", [80, 200])
 def test_details_of_names_of_different_lengths_stand_in_one_column(width: int) -> None:
-    """The details of rows begin in the same column; a very long name does not move those of the others."""
     names = ("00016-Tide", "00017-Tidewater", "A" * 40)
     changes = [updating(name, field("visibility", "PRIVATE", "PUBLIC")) for name in names]
     text = plan_text(plan_of(*changes), Look(width=width))
@@ -94,7 +91,6 @@ def test_a_word_without_spaces_is_broken() -> None:
 
 
 def test_a_new_tag_shows_visibility_description_and_metadata() -> None:
-    """A new tag shows its visibility, description and metadata; --verbose shows a long description in full."""
     more = (field("url", None, "u"), field("externalId", None, "4711"))
     fields = (field("description", None, LONG), *more, field("visibility", None, "PRIVATE"))
     new = plan_of(creating("A", *fields, metadata_set={"Client": "B"}))
@@ -110,7 +106,6 @@ def test_a_value_between_quotes_cannot_end_them(value: str, shown: str) -> None:
 
 
 def test_a_sweep_without_recorded_types_is_shown() -> None:
-    """A sweep is shown even if the state records no activity type that it would delete."""
     text = plan_text(plan_of(sweep=sweep_of()), Look(width=200))
     assert "Sweep: delete 0 activity types and all unknown ones" in text
     assert "0 recorded in this state, and any that this project does not know." in text
@@ -140,7 +135,6 @@ def test_a_difference_shows_only_what_differs(change: FieldChange, said: str) ->
 
 
 def test_an_excerpt_of_texts_that_overlap_themselves_keeps_both_apart() -> None:
-    """In excerpts of two repetitive texts, the common start and the common end never overlap."""
     before, after = excerpts("a" * 80, "a" * 90)
     assert len(before) < len(after) <= 62
 
@@ -149,7 +143,6 @@ def test_an_excerpt_of_texts_that_overlap_themselves_keeps_both_apart() -> None:
 
 
 def test_a_long_plan_stays_short() -> None:
-    """Thousands of changes in as many files take a bounded number of lines, and all are counted."""
     changes = [changing(tag(f"T-{n}"), Action.FORGET, at(1, f"manifests/{n}.yaml")) for n in range(5_000)]
     text = plan_text(plan_of(*changes))
     assert "Forget 5,000 tags" in text
@@ -162,19 +155,16 @@ def test_a_long_plan_stays_short() -> None:
 
 @pytest.mark.parametrize("look", [Look(), Look(verbose=True), Look(width=200), Look(unicode=False)])
 def test_nothing_from_outside_reaches_the_terminal_raw(look: Look) -> None:
-    """Terminal escapes, bells, direction overrides and line ends in names and values are escaped."""
     assert set("\x1b\x07\u202e") & set(plan_text(hostile(), look)) == set()
     assert set("\x1b\x07\u202e") & set(report_text(REPORTS["bitten"](), look)) == set()
     assert "\n::" not in plan_text(hostile(), look)
 
 
 def test_half_a_letter_is_written_out() -> None:
-    """Lone surrogates, control characters and line separators are escaped."""
     assert visible("a\ud800b\x9bc\u2028d") == "a\\ud800b\\x9bc\\u2028d"
 
 
 def test_colour_is_only_colour() -> None:
-    """Coloured text without its colour codes is the plain text."""
     coloured = plan_text(everything(), Look(colour=True))
     assert "\x1b[31m-\x1b[0m A999" in coloured
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plan_text(everything())
@@ -189,7 +179,6 @@ def test_a_terminal_without_unicode_gets_ascii(sample: str) -> None:
 
 
 def test_an_apply_that_sends_nothing_says_so() -> None:
-    """An `apply` that only changes the state, for example by forgetting tags, says that nothing was sent."""
     report = report_of(result("A", Outcome.APPLIED), result("B", Outcome.APPLIED))
     silent = replace(report, summary=replace(report.summary, requests=0, retries=0))
     assert report_text(silent) == "Applied 2 changes, recorded here only: nothing was sent.\n"
@@ -221,7 +210,6 @@ def test_a_caret_points_at_the_column() -> None:
 
 @pytest.mark.parametrize("line", ["x" * 500, "\t" * 500, "日" * 500, "\x1b[2J" * 100, "short"])
 def test_a_caret_never_leaves_the_page(line: str) -> None:
-    """A long source line is cut around the column of the error, and its control characters are escaped."""
     found = [said(Severity.ERROR, "c", "m", file="f", line=1, column=300)]
     text = diagnostics_text(found, Look(lines=lambda _: [line]))
     _, shown, caret, *_ = text.splitlines()
@@ -231,7 +219,6 @@ def test_a_caret_never_leaves_the_page(line: str) -> None:
 
 
 def test_equal_diagnostics_are_shown_once() -> None:
-    """Equal diagnostics are shown once with a count, errors after warnings; -v and JSON list all."""
     made = replace(FOUND[0], severity=Severity.ERROR, code="unknown-field", message="no field `descripton`")
     same = [replace(made, line=n) for n in range(1, 301)]
     other = [replace(made, code="unknown-category", message=f"no c{n}", line=n) for n in range(1, 301)]
@@ -249,7 +236,6 @@ def test_equal_diagnostics_are_shown_once() -> None:
 
 
 def test_a_blocked_plan_without_changes_says_no_changes() -> None:
-    """A plan without changes that is blocked by an undone run says `No changes.` and why it is blocked."""
     asked = said(Severity.ERROR, "undone", "run r-1 was undone")
     first = headline(plan_document(plan_of(diagnostics=(asked,))))
     assert first.startswith("No changes. ")
