@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -204,6 +205,13 @@ def read_until(process: warm.Started, words: str) -> str:
         is_over = process.poll() is not None
         text = process.errors.read_text("utf-8") if process.errors.exists() else ""
     return text
+
+
+def in_shell(project: Project, line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash in the project's folder, with `syncengine` as the program."""
+    command = ["bash", "-c", f'syncengine() {{ {shlex.join(PROGRAM)} "$@"; }}; {line}']
+    environ = project.surroundings()
+    return subprocess.run(command, cwd=project.folder, env=environ, capture_output=True, text=True, timeout=60)
 
 
 def _checked(done: Ended) -> Ended:

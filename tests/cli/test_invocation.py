@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from .program import PROGRAM, Project, tag
+from .program import Project, in_shell, tag
 
 pytestmark = pytest.mark.slow
 
@@ -70,13 +68,6 @@ def test_usage_errors_are_json_lines_with_log_format_json(project: Project, word
     done = project.run(*words.split())
     (line,) = [json.loads(line) for line in done.err.splitlines()]
     assert (done.code > 0, line["level"], len(line["message"]) > 10) == (True, "error", True)
-
-
-def in_shell(project: Project, line: str) -> subprocess.CompletedProcess[str]:
-    """Run a line of bash in the project's folder, with `syncengine` as the program."""
-    command = ["bash", "-c", f'syncengine() {{ {shlex.join(PROGRAM)} "$@"; }}; {line}']
-    environ = project.surroundings()
-    return subprocess.run(command, cwd=project.folder, env=environ, capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize("command", ["plan", "state list"])
@@ -210,20 +201,3 @@ def test_an_error_that_cannot_be_printed_keeps_its_exit_code(project: Project) -
 def test_a_deleted_current_folder_is_a_usage_error(project: Project, words: str) -> None:
     done = in_shell(project, f"mkdir gone; cd gone; rmdir ../gone; syncengine {words}")
     assert (done.returncode, "internal" in done.stderr) == (64, False), done.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "format"),
-    [
-        ("--env apply plan --nope --format json", "syncengine.diagnostics/v1"),
-        ("plan --env apply --nope --format json", "syncengine.diagnostics/v1"),
-        ("--var-file apply state list --nope --format json", "syncengine.diagnostics/v1"),
-        ("state apply --format json", "syncengine.diagnostics/v1"),
-        ("--env plan apply --nope --format json", "syncengine.report/v1"),
-        ("-C plan apply --nope --format=json", "syncengine.report/v1"),
-    ],
-)
-def test_the_document_of_an_error_is_that_of_the_command(project: Project, words: str, format: str) -> None:
-    """The value of an option, or a word after another command, is not taken for the command."""
-    done = project.run(*words.split())
-    assert (done.code, done.document["format"]) == (64, format)

@@ -4,37 +4,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 import click
 import pytest
 
-from syncengine.cli import program
 from syncengine.render.schemas import SUFFIX, schemas
 from tests.support.formats import fitting
 
 from .program import REPOSITORY, Project, category, tag
 from .service import AT_ONCE, Service
+from .test_help import LEAVES
 
 pytestmark = pytest.mark.slow
 
 MISTAKES = (("--xyzzy",), ("--config", "nowhere.yaml", "x", "x", "x", "x"))
 
 
-def _commands(group: click.Group, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The words of each command that prints JSON."""
-    for name in group.list_commands(click.Context(group)):
-        command = group.get_command(click.Context(group), name)
-        if isinstance(command, click.Group):
-            yield from _commands(command, (*above, name))
-        elif command and any(
-            isinstance(each.type, click.Choice) and "json" in each.type.choices and each.name == "format"
-            for each in command.params
-        ):
-            yield *above, name
+def prints_json(command: click.Command) -> bool:
+    choices = (
+        each.type.choices for each in command.params if each.name == "format" and isinstance(each.type, click.Choice)
+    )
+    return any("json" in each for each in choices)
 
 
-COMMANDS = sorted(_commands(program))
+COMMANDS = sorted(words for words, command in LEAVES.items() if prints_json(command))
 
 
 def test_each_command_prints_a_format_that_is_published() -> None:
@@ -47,54 +40,60 @@ def test_each_command_prints_a_format_that_is_published() -> None:
         "project",
     }
     named = {command for _, cell in rows for command in re.findall(r"`([a-z ]+)`", cell)} - {"runs", "entries"}
-    assert named == {" ".join(words) for words in COMMANDS} - {"render"} | {"state export"}
+    assert named == {*COMMANDS} - {"render"} | {"state export"}
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_each_command_prints_one_document_whatever_is_wrong(project: Project, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_prints_one_document_whatever_is_wrong(project: Project, command: str) -> None:
     """A misspelt option, an unknown environment or a missing project file gives a document that fits its schema."""
     for mistake in MISTAKES:
-        done = project.run(*command, "--format", "json", *mistake)
+        done = project.run(*command.split(), "--format", "json", *mistake)
         assert done.code in (1, 8, 64), done
-        assert fitting(done.document) == ("report" if command == ("apply",) else "diagnostics")
+        assert fitting(done.document) == ("report" if command == "apply" else "diagnostics")
 
 
-PATHS: list[tuple[tuple[str, ...], int, str]] = [
-    (("validate",), 0, "diagnostics"),
-    (("plan",), 0, "plan"),
-    (("plan", "--nope"), 64, "diagnostics"),
-    (("plan", "manifests/nowhere"), 64, "diagnostics"),
-    (("show", "nowhere.plan"), 64, "diagnostics"),
-    (("state", "show", "nonsense"), 64, "diagnostics"),
-    (("state", "show", "tag/NOWHERE"), 1, "diagnostics"),
-    (("aply",), 64, "diagnostics"),
-    (("--env", "nowhere", "plan"), 8, "diagnostics"),
-    (("apply",), 64, "report"),
-    (("apply", "-y", "--nope"), 64, "report"),
-    (("apply", "-y", "--env", "nowhere"), 8, "report"),
-    (("apply", "-y"), 0, "report"),
+PATHS = [
+    ("validate", 0, "diagnostics"),
+    ("plan", 0, "plan"),
+    ("plan --nope", 64, "diagnostics"),
+    ("plan manifests/nowhere", 64, "diagnostics"),
+    ("show nowhere.plan", 64, "diagnostics"),
+    ("state show nonsense", 64, "diagnostics"),
+    ("state show tag/NOWHERE", 1, "diagnostics"),
+    ("aply", 64, "diagnostics"),
+    ("--env nowhere plan", 8, "diagnostics"),
+    ("apply", 64, "report"),
+    ("apply -y --nope", 64, "report"),
+    ("apply -y --env nowhere", 8, "report"),
+    ("apply -y", 0, "report"),
+    # The value of an option, or a word after another command, is not taken for the command.
+    ("--env apply plan --nope", 64, "diagnostics"),
+    ("plan --env apply --nope", 64, "diagnostics"),
+    ("--var-file apply state list --nope", 64, "diagnostics"),
+    ("state apply", 64, "diagnostics"),
+    ("--env plan apply --nope", 64, "report"),
+    ("-C plan apply --nope", 64, "report"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code", "format"), PATHS)
-def test_every_path_prints_one_document(project: Project, arguments: tuple[str, ...], code: int, format: str) -> None:
-    """Success and every kind of error give one document (docs/commands.md)."""
+@pytest.mark.parametrize(("words", "code", "format"), PATHS)
+def test_every_path_prints_one_document(project: Project, words: str, code: int, format: str) -> None:
+    """Success and every kind of error give one document, which is that of the command (docs/commands.md)."""
     project.wants(tags=[tag("NEW-1", category="fresh")], tagCategories=[category("fresh")])
-    done = project.run(*arguments, "--format", "json")
+    done = project.run(*words.split(), "--format", "json")
     assert (done.code, fitting(done.document)) == (code, format)
 
 
 @pytest.mark.parametrize(
-    ("command", "format"), [("validate", "diagnostics"), ("plan", "diagnostics"), ("apply", "report")]
+    ("words", "format"), [("validate", "diagnostics"), ("plan", "diagnostics"), ("apply -y", "report")]
 )
-def test_bad_manifests_print_one_document(project: Project, command: str, format: str) -> None:
-    """The document has every finding with its file and line."""
-    project.wants(tags=[{"nme": "BAD-1"}])
-    done = project.run(command, "--format", "json")
-    if command == "apply":
-        done = project.run(command, "-y", "--format", "json")
+def test_bad_manifests_print_one_document(project: Project, words: str, format: str) -> None:
+    """The document has every finding with its file and line, and no state is created."""
+    project.wants(tags=[{"nme": "BAD-1"}, {"name": "BAD-2", "descripton": "x"}])
+    done = project.run(*words.split(), "--format", "json")
     assert (done.code, fitting(done.document)) == (8, format)
-    assert {(d["file"], d["line"]) for d in done.document["diagnostics"]} == {("manifests/all.yaml", 2)}
+    assert {(d["file"], d["line"]) for d in done.document["diagnostics"]} == {("manifests/all.yaml", n) for n in (2, 3)}
+    assert not (project.folder / ".syncengine" / "state.db").exists()
 
 
 def test_an_incomplete_apply_prints_one_document_and_writes_every_report(project: Project, service: Service) -> None:
@@ -141,18 +140,10 @@ def test_a_refused_apply_lists_what_it_skipped(project: Project, service: Servic
         }
 
 
-BY_HAND: list[tuple[str, ...]] = [
-    ("time", "list"),
-    ("time", "pull"),
-    ("time", "audit"),
-    ("time", "register"),
-    ("time", "register", "webhook"),
-    ("time", "unregister"),
-    ("connector", "register"),
-    ("connector", "check"),
-    ("health", "report", "unknown"),
-    ("health", "clear"),
-]
+BY_HAND = (
+    *("time list", "time pull", "time audit", "time register", "time register webhook", "time unregister"),
+    *("connector register", "connector check", "health report unknown", "health clear"),
+)
 """Commands that call the service outside plan and apply."""
 
 DELIVERING = """\
@@ -162,12 +153,11 @@ postedTime:
 """
 
 
-@pytest.mark.parametrize("words", BY_HAND, ids=" ".join)
-def test_other_calls_to_the_service_print_one_document_on_errors(
-    project: Project, service: Service, words: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("line", BY_HAND)
+def test_other_calls_to_the_service_print_one_document_on_errors(project: Project, service: Service, line: str) -> None:
     """A usage error, a wrong key and a refusal each give one document without the service's text."""
     project.settings(DELIVERING)
+    words = line.split()
     usage = project.run(*words, "--nope", "--format", "json")
     locked_out = project.run(*words, "--format", "json", environ={"SYNCENGINE_API_KEY": "another-key"})
     service.fault("*", times=None, status=400, body="somebody's words")
@@ -179,16 +169,14 @@ def test_other_calls_to_the_service_print_one_document_on_errors(
         assert "somebody" not in done.out + done.err
 
 
-@pytest.mark.parametrize("words", [BY_HAND[0], ("apply", "-y"), ("state", "rebind", "-y")], ids=" ".join)
-def test_each_command_warns_of_a_key_sent_in_clear_text(
-    project: Project, service: Service, words: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("words", ["time list", "apply -y", "state rebind -y"])
+def test_each_command_warns_of_a_key_sent_in_clear_text(project: Project, service: Service, words: str) -> None:
     """The warning is given for an http:// address other than this machine's own."""
     project.settings(DELIVERING)
     project.wants(tags=[tag("A")])
     service.choose(holdSeconds=0)
     open_to_all = service.url.replace("127.0.0.1", "0.0.0.0")
-    done = project.run(*words, environ={"SYNCENGINE_BASE_URL": open_to_all})
+    done = project.run(*words.split(), environ={"SYNCENGINE_BASE_URL": open_to_all})
     assert (done.out + done.err).count("insecure-url") == 1
 
 
@@ -196,7 +184,11 @@ def test_each_command_warns_of_a_key_sent_in_clear_text(
 def test_other_formats_for_machines_contain_usage_errors(project: Project, name: str) -> None:
     """The formats `github`, `gitlab` and `sarif` report an error that ends `validate` before it has findings."""
     usage = project.run("validate", "--nope", "--format", name)
-    assert usage.code == 64
-    assert "No such option" in usage.out
-    if name != "github":
-        json.loads(usage.out)
+    assert (usage.code, "No such option" in usage.out) == (64, True)
+    assert name == "github" or json.loads(usage.out)
+
+
+def test_a_usage_error_prints_one_document_on_stdout(project: Project) -> None:
+    """With `--report sarif=-`, the error is in that report and not in a second document."""
+    done = project.run("plan", "--format", "json", "--report", "sarif=-", "--misspelt")
+    assert (done.code, done.document["version"]) == (64, "2.1.0")
