@@ -6,8 +6,9 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,17 +16,17 @@ import pytest
 import sqlalchemy as sa
 
 from syncengine.errors import LockHeld, SyncengineError
-from syncengine.resource import Body, Key, Recorded
-from syncengine.state.holder import Holder
+from syncengine.resource import Body, Recorded
 from syncengine.state.inbox import open_inbox
 from syncengine.state.store import open_state
 from syncengine.state.tables import LOCK
 from tests import postgresql
-from tests.postgresql import BINARIES, Server
-from tests.support.ports import unused_port
+from tests.postgresql import Server
+from tests.support.ports import database_answers, unused_port
+
+from .estate import HERE, tag
 
 TEXT = "5 € – Łódź \\ 'x' %s :y"
-HOLDER = Holder.here("test", {})
 
 
 @pytest.fixture(scope="module")
@@ -41,21 +42,20 @@ def database(server: Server) -> Iterator[str]:
     yield server.url(database="st")
 
 
-def written_thrice(url: str) -> list[tuple[str, object]]:
-    """Do three runs in a row, and return the rows that the last one wrote."""
+def row(name: str, description: str) -> Recorded:
+    return Recorded(tag(name), Body({"description": description}, (name,), {}))
+
+
+def works(url: str) -> None:
+    """Three runs in a row write rows, and a reader reads what the last one wrote."""
     for number in range(3):
-        with open_state(url, write=True) as state, state.lock(HOLDER, wait=5, request_timeout=0):
+        with open_state(url, write=True) as state, state.lock(HERE, wait=5, request_timeout=0):
             for _ in range(7):  # the driver would prepare a statement at its sixth execution
                 state.put([row(f"T-{each}", f"{TEXT} {number}") for each in range(3)])
     with open_state(url, write=False) as state:
-        return [(each.key.name, each.body.fields["description"]) for each in state.rows()]
+        found = [(each.key.name, each.body.fields["description"]) for each in state.rows()]
+    assert found == [(f"T-{each}", f"{TEXT} 2") for each in range(3)]
 
-
-def row(name: str, description: str) -> Recorded:
-    return Recorded(Key.parse(f"tag/{name}"), Body({"description": description}, (name,), {}))
-
-
-EXPECTED = [(f"T-{each}", f"{TEXT} 2") for each in range(3)]
 
 SETTINGS: dict[str, dict[str, str]] = {
     "strict transactions": {
@@ -64,10 +64,7 @@ SETTINGS: dict[str, dict[str, str]] = {
         "default_transaction_deferrable": "on",
         "synchronous_commit": "off",
     },
-    "short limits": {
-        "statement_timeout": "10ms",
-        "lock_timeout": "10ms",
-    },
+    "short limits": {"statement_timeout": "10ms", "lock_timeout": "10ms"},
     "other forms of values": {
         "idle_in_transaction_session_timeout": "900ms",
         "extra_float_digits": "0",
@@ -82,15 +79,21 @@ SETTINGS: dict[str, dict[str, str]] = {
 }
 
 
-def set_by_default(server: Server, kind: str) -> None:
-    server.sql(*(f"ALTER DATABASE st SET {name} = '{value}'" for name, value in SETTINGS[kind].items()))
+def set_by_default(server: Server, settings: Mapping[str, str]) -> None:
+    server.sql(*(f"ALTER DATABASE st SET {name} = '{value}'" for name, value in settings.items()))
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_a_state_works_with_any_default_of_the_database(server: Server, database: str, kind: str) -> None:
-    """Runs wait for each other, and rows are read as they were written."""
-    set_by_default(server, kind)
-    assert written_thrice(database) == EXPECTED
+    """Runs wait for each other, rows are read as they were written, and tables are rewritten.
+
+    A limit that stopped the rewriting each time would leave erased data in the files for ever.
+    """
+    set_by_default(server, SETTINGS[kind])
+    works(database)
+    with open_state(database, write=True) as state, state.lock(HERE, wait=5, request_timeout=0):
+        state.put([row(f"T-{each}", TEXT) for each in range(2000)])
+        assert state.compact()
 
 
 def test_a_lock_that_cannot_be_taken_is_waited_for_as_long_as_given(server: Server, database: str) -> None:
@@ -99,14 +102,14 @@ def test_a_lock_that_cannot_be_taken_is_waited_for_as_long_as_given(server: Serv
     server.sql("CREATE RULE never AS ON UPDATE TO state_lock DO INSTEAD NOTHING", database="st")
     began = time.monotonic()
     with open_state(database, write=True) as state, pytest.raises(LockHeld, match="whenever it was free"):
-        state.lock(HOLDER, wait=1, request_timeout=0)
+        state.lock(HERE, wait=1, request_timeout=0)
     assert 1 <= time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("isolation", ["serializable", "repeatable read"])
 def test_concurrent_writers_wait_for_each_other(server: Server, database: str, isolation: str) -> None:
     """With the database's default isolation, the later one would fail."""
-    server.sql(f"ALTER DATABASE st SET default_transaction_isolation = '{isolation}'")
+    set_by_default(server, {"default_transaction_isolation": isolation})
     beat = sa.update(LOCK).values(beats=LOCK.c.beats + 1)
     with (
         open_state(database, write=True) as one,
@@ -123,75 +126,70 @@ def test_concurrent_writers_wait_for_each_other(server: Server, database: str, i
 def test_a_transaction_that_the_server_ends_as_idle_is_to_be_repeated(server: Server, database: str) -> None:
     """As after this process was suspended in it."""
     open_state(database, write=True).close()  # creating the tables may take longer on a busy machine
-    server.sql("ALTER DATABASE st SET idle_in_transaction_session_timeout = '100ms'")
+    set_by_default(server, {"idle_in_transaction_session_timeout": "100ms"})
     with open_state(database, write=True) as state:
         with (
             pytest.raises(SyncengineError, match=r"idle.*run the command again") as ended,
             state.database.transaction() as connection,
         ):
-            time.sleep(0.5)
+            time.sleep(0.3)
             connection.execute(sa.select(LOCK)).all()
         assert ended.value.code == "state-busy"
         with state.database.transaction() as connection:
             connection.execute(sa.select(LOCK)).all()
 
 
-USED = [
-    ("synchronous_commit", "off", "on"),
-    ("synchronous_commit", "local", "on"),
-    ("synchronous_commit", "remote_apply", "remote_apply"),
-    ("lock_timeout", "10ms", "1min"),
-    ("lock_timeout", "2min", "2min"),
-    ("statement_timeout", "10ms", "1min"),
-    ("statement_timeout", "0", "0"),
-    ("extra_float_digits", "0", "1"),
-    ("standard_conforming_strings", "off", "on"),
-]
-
-
-@pytest.mark.parametrize(("name", "given", "used"), USED)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {
+            "synchronous_commit": ("off", "on"),
+            "lock_timeout": ("10ms", "1min"),
+            "statement_timeout": ("10ms", "1min"),
+            "extra_float_digits": ("0", "1"),
+            "standard_conforming_strings": ("off", "on"),
+        },
+        {
+            "synchronous_commit": ("local", "on"),
+            "lock_timeout": ("2min", "2min"),
+            "statement_timeout": ("0", "0"),
+        },
+        {"synchronous_commit": ("remote_apply", "remote_apply")},
+    ],
+    ids=["raised", "kept", "stronger"],
+)
 def test_a_transaction_sets_what_it_needs_and_keeps_the_rest(
-    server: Server, database: str, name: str, given: str, used: str
+    server: Server, database: str, settings: dict[str, tuple[str, str]]
 ) -> None:
     """A commit is on disk before it is confirmed, numbers keep all digits, and no limit cuts a large apply."""
-    server.sql(f"ALTER DATABASE st SET {name} = '{given}'")
+    set_by_default(server, {name: given for name, (given, _) in settings.items()})
     with open_state(database, write=True) as state, open_inbox(database, write=True) as inbox:
         for each in (state.database, inbox.database):
             with each.transaction() as connection:
-                assert connection.exec_driver_sql(f"SHOW {name}").scalar_one() == used
+                used = {name: connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in settings}
+            assert used == {name: expected for name, (_, expected) in settings.items()}
 
 
 def test_a_database_without_an_encoding_works(server: Server, database: str) -> None:
     """It stores plain bytes, which the driver would return as bytes."""
     server.sql("DROP DATABASE st", "CREATE DATABASE st ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
-    assert written_thrice(database) == EXPECTED
+    works(database)
 
 
-@pytest.mark.parametrize("write", [False, True])
-def test_a_database_that_cannot_store_every_character_is_refused_at_once(
-    server: Server, database: str, write: bool
-) -> None:
-    """Not only by the first run that records such a character."""
+def test_a_database_that_cannot_store_every_character_is_refused_at_once(server: Server, database: str) -> None:
+    """By a reader, too, and not only by the first run that records such a character."""
     server.sql("DROP DATABASE st", "CREATE DATABASE st ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
-    with pytest.raises(SyncengineError, match="--encoding=UTF8") as refusal:
-        open_state(database, write=write)
-    assert refusal.value.code == "state-encoding"
-
-
-@pytest.mark.parametrize("kind", ["strict transactions", "short limits"])
-def test_tables_are_rewritten_whatever_the_database_sets(server: Server, database: str, kind: str) -> None:
-    """A limit that stopped this each time would leave erased data in the files for ever."""
-    set_by_default(server, kind)
-    with open_state(database, write=True) as state, state.lock(HOLDER, wait=5, request_timeout=0):
-        state.put([row(f"T-{each}", TEXT) for each in range(2000)])
-        assert state.compact()
+    for write in (False, True):
+        with pytest.raises(SyncengineError, match="--encoding=UTF8") as refusal:
+            open_state(database, write=write)
+        assert refusal.value.code == "state-encoding"
 
 
 def test_rows_that_an_older_transaction_can_still_see_are_said_to_remain(server: Server, database: str) -> None:
     """It need not have read the state: deleted rows are copied as long as anybody could ask for them."""
     server.sql("CREATE TABLE other (x int)", database="st")
     engine = sa.create_engine(database, isolation_level="REPEATABLE READ", poolclass=sa.pool.NullPool)
-    with open_state(database, write=True) as state, state.lock(HOLDER, wait=5, request_timeout=0):
+    with open_state(database, write=True) as state, state.lock(HERE, wait=5, request_timeout=0):
         state.put([row("T-1", "first")])
         with engine.begin() as older:
             older.exec_driver_sql("SELECT * FROM other").all()
@@ -223,15 +221,10 @@ def pooled(server: Server, folder: Path, url: str) -> Iterator[str]:
     process = subprocess.Popen([program, "-q", folder / "pgbouncer.ini"], stderr=subprocess.DEVNULL, cwd="/", **user)
     try:
         there = address.set(port=port).render_as_string(hide_password=False)
-        engine = sa.create_engine(there, poolclass=sa.pool.NullPool)
         until = time.monotonic() + 20
-        while True:
-            try:
-                engine.connect().close()
-                break
-            except sa.exc.OperationalError:
-                assert time.monotonic() < until, "PgBouncer does not answer"
-                time.sleep(0.05)
+        while not database_answers(there):
+            assert time.monotonic() < until, "PgBouncer does not answer"
+            time.sleep(0.05)
         yield there
     finally:
         process.terminate()
@@ -239,45 +232,34 @@ def pooled(server: Server, folder: Path, url: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def shared_folder() -> Iterator[Path]:
-    """A folder that another user can enter."""
-    folder = Path(subprocess.check_output(["mktemp", "-d"], text=True).strip())
-    if os.geteuid() == 0:
-        os.chown(folder, pwd.getpwnam("postgres").pw_uid, -1)
-    yield folder
-    shutil.rmtree(folder)
+def pooler(server: Server, database: str) -> Iterator[str]:
+    """The URL of a pooler, whose files are in a folder that another user can enter."""
+    with tempfile.TemporaryDirectory() as name:
+        if os.geteuid() == 0:
+            os.chown(name, pwd.getpwnam("postgres").pw_uid, -1)
+        with pooled(server, Path(name), database) as url:
+            yield url
 
 
-@pytest.mark.skipif(BINARIES is None, reason="PostgreSQL is not installed")
-def test_a_state_works_through_a_pooler(
-    server: Server, database: str, shared_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_works_through_a_pooler(pooler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No run leaves prepared statements or settings behind in the connections of the pooler."""
     monkeypatch.setattr("syncengine.state.database.COMPACT_SECONDS", 1)
-    with pooled(server, shared_folder, database) as url:
-        assert written_thrice(url) == EXPECTED
-        with open_state(url, write=True) as state, state.lock(HOLDER, wait=5, request_timeout=0):
-            with open_state(url, write=True) as other, pytest.raises(LockHeld):
-                other.lock(HOLDER, wait=0, request_timeout=0)
-            assert len(list(state.rows())) == 3
-            with open_state(url, write=False) as reader, reader.database.transaction() as connection:
-                connection.execute(sa.select(LOCK)).all()  # which is in the way of rewriting the tables
-                assert not state.compact()
-        engine = sa.create_engine(url, connect_args={"prepare_threshold": None}, poolclass=sa.pool.NullPool)
-        with engine.connect() as connection:
-            names = ("idle_in_transaction_session_timeout", "extra_float_digits", "lock_timeout")
-            left = [connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in names]
-            assert left == ["0", "1", "0"]
+    works(pooler)
+    with open_state(pooler, write=True) as state, state.lock(HERE, wait=5, request_timeout=0):
+        with open_state(pooler, write=True) as other, pytest.raises(LockHeld):
+            other.lock(HERE, wait=0, request_timeout=0)
+        with open_state(pooler, write=False) as reader, reader.database.transaction() as connection:
+            connection.execute(sa.select(LOCK)).all()  # which is in the way of rewriting the tables
+            assert not state.compact()
+    engine = sa.create_engine(pooler, connect_args={"prepare_threshold": None}, poolclass=sa.pool.NullPool)
+    with engine.connect() as connection:
+        names = ("idle_in_transaction_session_timeout", "extra_float_digits", "lock_timeout")
+        left = [connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in names]
+    assert left == ["0", "1", "0"]
 
 
-@pytest.mark.skipif(BINARIES is None, reason="PostgreSQL is not installed")
-def test_options_that_a_pooler_rejects_are_named_in_the_error(
-    server: Server, database: str, shared_folder: Path
-) -> None:
+def test_options_that_a_pooler_rejects_are_named_in_the_error(pooler: str) -> None:
     """The error is not that the server is unreachable."""
-    with (
-        pooled(server, shared_folder, database) as url,
-        pytest.raises(SyncengineError, match="accepts no `options`") as refusal,
-    ):
-        open_state(f"{url}?options=-csearch_path%3Dstaging", write=True)
+    with pytest.raises(SyncengineError, match="accepts no `options`") as refusal:
+        open_state(f"{pooler}?options=-csearch_path%3Dstaging", write=True)
     assert refusal.value.code == "state-url"

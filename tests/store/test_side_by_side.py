@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from syncengine.resource import Recorded
 from syncengine.state.records import Attempt, Settlement
 from syncengine.state.store import State, open_state
 
-from .estate import applied, applying, category, run, tag, whole
+from .estate import applied, applying, category, tag, whole
 
 A, X, Y = tag("a"), category("x"), category("y")
 KEYS = (A, X, Y)
@@ -26,39 +27,43 @@ READINGS: dict[str, Callable[[State], Collection[Recorded]]] = {
 }
 
 
-class Meanwhile:
-    """Acts before the n-th statement that an engine executes from now on."""
+def act_before(state: State, number: int, act: Callable[[], None]) -> list[Any]:
+    """Act before the n-th statement that the state executes from now on; the list of statements grows with each."""
+    executed: list[Any] = []
 
-    def __init__(self, state: State, number: int, act: Callable[[], None]) -> None:
-        self.executed = 0
-        self._number, self._act = number, act
-        event.listen(state.database.engine, "before_cursor_execute", self._count)
+    def count(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        executed.append(statement)
+        if len(executed) == number + 1:
+            act()
 
-    def _count(self, *_: Any) -> None:
-        if self.executed == self._number:
-            self._act()
-        self.executed += 1
+    event.listen(state.database.engine, "before_cursor_execute", count)
+    return executed
 
 
 @pytest.mark.parametrize("begins", [True, False], ids=["begins", "ends"])
 @pytest.mark.parametrize("reading", READINGS)
 def test_a_call_that_begins_or_ends_during_a_reading_is_seen_whole(url: str, reading: str, begins: bool) -> None:
     """Before any statement of the reader: the row is as before the call, in doubt, or as after it."""
+    before = Effect(key=A, fields={"category": "x"}, keywords=("old",), keywords_dropped=("new",), whole=True)
     statements, number = 1, 0
-    while number < statements:
-        with applying(url, run(number + 1)) as writer, open_state(url, write=False) as reader:
-            applied(writer, f"x {number}", whole(X), whole(Y), x="1", y="2")
-            before = Effect(key=A, fields={"category": "x"}, keywords=("old",), keywords_dropped=("new",), whole=True)
+    with applying(url) as writer:
+        applied(writer, "x", whole(X), whole(Y), x="1", y="2")
+        while number < statements:
+            call = f"move {number}"
             applied(writer, f"a {number}", before)
-            intend = lambda: writer.intend({"move": Attempt("upsertTags", (MOVED,))})  # noqa: E731 - two short steps of one story
-            settle = lambda: writer.settle([Settlement("move", (MOVED,))])  # noqa: E731 - two short steps of one story
+            intend = partial(writer.intend, {call: Attempt("upsertTags", (MOVED,))})
+            settle = partial(writer.settle, [Settlement(call, (MOVED,))])
             if not begins:
                 intend()
-            meanwhile = Meanwhile(reader, number, intend if begins else settle)
-            for row in READINGS[reading](reader):
+            with open_state(url, write=False) as reader:
+                executed = act_before(reader, number, intend if begins else settle)
+                rows = READINGS[reading](reader)
+            for row in rows:
                 known = (row.body.fields.get("category"), row.body.keywords)
                 certain = [("x", ("old",)), ("y", ("new",))]
                 assert row.key != A or row.doubtful or known in certain, (number, known)
-            statements = meanwhile.executed
-        number += 1
+            if begins:
+                settle()
+            statements = len(executed)
+            number += 1
     assert statements > 0
