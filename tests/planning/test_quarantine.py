@@ -49,78 +49,53 @@ def found(plan: Plan) -> tuple[bool, list[str]]:
 
 # --- when an entry is in effect
 
-
-def test_what_is_set_aside_is_not_sent_and_the_rest_is() -> None:
-    plan = with_aside(DECLARED, ROWS, "tag/BAD")
-    assert (actions(plan), found(plan)) == ({"tag/GOOD": "update"}, (True, [QUARANTINED]))
-
-
-@pytest.mark.parametrize(
-    ("until", "is_aside"), [(None, True), (SOON, True), (NOW + 1, True), (NOW, False), (NOW - DAY, False)]
-)
-def test_an_entry_holds_until_its_date(until: float | None, is_aside: bool) -> None:
-    plan = planned(DECLARED, ROWS, quarantine=quarantine(BAD, asked(DECLARED, BAD), until))
-    assert found(plan) == (is_aside, [QUARANTINED if is_aside else ENDED])
-
-
-def test_an_entry_ends_when_other_content_is_asked_for_or_was_refused_since() -> None:
-    """Nobody has set the new content aside, even though it is what is asked for."""
-    refused = asked("tags: [{name: BAD, description: other}]", BAD)
-    held = quarantine(BAD, asked(DECLARED, BAD), None)
-    before = QuarantineRecord(key=BAD, reason="ticket", until=None, at=NOW, content="earlier")
-    since = Quarantine(NOW, records=(before,), refusals=held.refusals)
-    for ended in (quarantine(BAD, refused, None), since):
-        assert found(planned(DECLARED, ROWS, quarantine=ended)) == (False, [ENDED])
+WANTED, OTHER = asked(DECLARED, BAD), asked("tags: [{name: BAD, description: other}]", BAD)
+REFUSED = quarantine(BAD, WANTED, None)
+EARLIER = QuarantineRecord(key=BAD, reason="ticket", until=None, at=NOW, content="earlier")
+PAST = QuarantineEntry(BAD, "ticket", NOW, 7)
+"""An entry of the project file, of which nothing recorded says that it ever was in effect."""
+ENTRIES = {
+    "without a date": (REFUSED, QUARANTINED),
+    "before its date": (quarantine(BAD, WANTED, NOW + 1), QUARANTINED),
+    "at its date": (quarantine(BAD, WANTED, NOW), ENDED),
+    "after its date": (quarantine(BAD, WANTED, NOW - DAY), ENDED),
+    "other content is asked for": (quarantine(BAD, OTHER, None), ENDED),
+    "other content was refused since": (Quarantine(NOW, records=(EARLIER,), refusals=REFUSED.refusals), ENDED),
+    "a later call has no outcome yet": (quarantine(BAD, WANTED, None, is_last=False), UNUSED),
+    "in the project file, too late": (Quarantine(NOW, "a.yaml", (PAST,), refusals=REFUSED.refusals), UNUSED),
+}
 
 
-def test_an_entry_waits_for_the_outcome_of_a_later_call() -> None:
-    held = quarantine(BAD, asked(DECLARED, BAD), None, is_last=False)
-    assert found(planned(DECLARED, ROWS, quarantine=held)) == (False, [UNUSED])
+@pytest.mark.parametrize(("entry", "code"), ENTRIES.values(), ids=ENTRIES)
+def test_an_entry_sets_aside_what_was_refused_until_its_date_or_other_content(entry: Quarantine, code: str) -> None:
+    """Nobody has set the new content aside."""
+    plan = planned(DECLARED, ROWS, quarantine=entry)
+    assert found(plan) == (code == QUARANTINED, [code])
+    assert actions(plan).keys() == ({"tag/GOOD"} if code == QUARANTINED else {"tag/GOOD", "tag/BAD"})
 
 
 @pytest.mark.parametrize(
-    ("manifest", "rows", "address", "why"),
-    [
-        (DECLARED, ROWS, "tag/BAD", "was not refused"),
-        (DECLARED, (), "tag/BAD", "was not refused"),
-        ("tags: []", ROWS, "tag/BAD", "was not refused"),
-        (DECLARED, ROWS, "tag/NOBODY", "no manifest declares it"),
-    ],
+    ("manifest", "rows", "address"),
+    [(DECLARED, ROWS, BAD), (DECLARED, (), BAD), ("{}", ROWS, BAD), (DECLARED, ROWS, Key.parse("tag/NOBODY"))],
 )
-def test_an_entry_of_what_was_never_refused_is_unused(
-    manifest: str, rows: tuple[Recorded, ...], address: str, why: str
-) -> None:
-    entry = QuarantineEntry(Key.parse(address), "ticket", None, 7)
+def test_an_entry_of_what_was_never_refused_is_unused(manifest: str, rows: tuple[Recorded, ...], address: Key) -> None:
+    entry = QuarantineEntry(address, "ticket", None, 7)
     plan = planned(manifest, rows, quarantine=Quarantine(NOW, "syncengine.yaml", (entry,)))
-    assert plan.set_aside == ()
     (said,) = plan.diagnostics
-    assert (said.code, said.line, why in said.message) == (UNUSED, 7, True)
-
-
-def test_an_entry_of_the_project_file_whose_date_has_passed_is_unused() -> None:
-    """Nothing recorded says that it ever was in effect."""
-    entry, held = QuarantineEntry(BAD, "ticket", NOW, 7), quarantine(BAD, asked(DECLARED, BAD), None)
-    plan = planned(DECLARED, ROWS, quarantine=Quarantine(NOW, "syncengine.yaml", (entry,), refusals=held.refusals))
-    assert found(plan) == (False, [UNUSED])
+    assert (plan.set_aside, said.code, said.line) == ((), UNUSED, 7)
+    assert ("was not refused" if address == BAD else "no manifest declares it") in said.message
 
 
 @pytest.mark.parametrize(
     ("until", "now", "is_aside"),
-    [
-        (None, 0, False),
-        (30, 0, True),
-        (31, 0, True),
-        (32, 0, False),
-        (30.5, 0, False),
-        (40, 20, False),  # the 30 days began when it was set aside
-        (20, -20, False),  # a clock that was set back gives no more
-    ],
+    # The 30 days begin when it was set aside, and a clock that was set back gives no more.
+    [(None, 0, 0), (30, 0, 1), (31, 0, 1), (32, 0, 0), (30.5, 0, 0), (40, 20, 0), (20, -20, 0)],
 )
-def test_a_removal_waits_for_30_days_at_most(until: float | None, now: float, is_aside: bool) -> None:
+def test_a_removal_waits_for_30_days_at_most(until: float | None, now: float, is_aside: int) -> None:
     """In days. A date ends with its last day; an instant counts by the second."""
     held = quarantine(BAD, REMOVAL + "forget", None if until is None else NOW + until * DAY)
     later = Quarantine(NOW + now * DAY, records=held.records, refusals=held.refusals)
-    assert (BAD in planned("tags: []", ROWS, quarantine=later).set_aside) is is_aside
+    assert (BAD in planned("tags: []", ROWS, quarantine=later).set_aside) == is_aside
 
 
 @pytest.mark.parametrize(
@@ -188,6 +163,8 @@ def test_what_depends_on_it_waits_with_it(
 ) -> None:
     plan = with_aside(manifest, rows, address, removal="retire" if "OUT" in address else "delete")
     assert waiting(plan) == waits
+    (said,) = (each for each in plan.diagnostics if each.code == QUARANTINED)
+    assert [name for name in waits - {address} if name not in said.message.partition('"no"; ')[2]] == []
     assert not waits & actions(plan).keys()
     assert ((ACME, "left-out") in notes(plan)) is (ACME in waits - {address})
 
@@ -200,12 +177,6 @@ def test_two_names_of_one_category_wait_together() -> None:
         row("tag/IN", category="acme"),
     )
     assert waiting(with_aside("tags: [{name: IN}]", rows, "tag/IN")) == {"tag/IN", "category/acme", "category/other"}
-
-
-def test_the_warning_says_what_waits_with_it() -> None:
-    plan = with_aside(CATEGORY + TAGS, MEMBERS, "category/acme")
-    (said,) = (each for each in plan.diagnostics if each.code == QUARANTINED)
-    assert said.message.endswith('"no"; tag/IN waits with it')
 
 
 @pytest.mark.parametrize(
