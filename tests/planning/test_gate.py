@@ -31,31 +31,33 @@ def test_additions_trip_nothing() -> None:
     assert (plan.gate.tripped, plan.gate.reasons, plan.gate.approve) == (False, (), None)
 
 
-@pytest.mark.parametrize(
-    ("total", "going", "trips"),
-    [(3, 1, False), (8, 2, False), (8, 3, True), (2, 1, False), (3, 2, True), (1, 1, True), (2, 2, True)],
-)
-def test_a_share_trips_from_two_on_and_all_of_a_kind_always(total: int, going: int, trips: bool) -> None:
-    plan = planned(declared(total - going), tags(total))
-    always = "" if total > 1 else ", but removing all always needs an approval"
-    said = f"{going} of {total} {'tag' if total == 1 else 'tags'} forgotten, retired or deleted (limit 25%{always})"
-    assert (plan.gate.tripped, plan.gate.reasons) == (trips, (said,) * trips)
-
-
-@pytest.mark.parametrize(("limit", "going", "trips"), [(2, 2, False), (2, 3, True), (0, 1, True)])
-def test_a_limit_may_be_a_count(limit: int, going: int, trips: bool) -> None:
-    plan = planned(declared(10 - going), tags(10), limits={"tags": Limit(count=limit)})
-    assert plan.gate.tripped is trips
+ALL = ", but removing all always needs an approval"
 
 
 @pytest.mark.parametrize(
-    ("limit", "words"),
-    [(Limit(percent=100), "100%"), (Limit(count=99), "99"), (Limit(count=99, percent=100), "99 and 100%")],
+    ("total", "going", "limit", "words"),
+    [
+        (3, 1, None, ""),
+        (8, 2, None, ""),
+        (8, 3, None, "25%"),
+        (2, 1, None, ""),
+        (3, 2, None, "25%"),
+        (1, 1, None, "25%" + ALL),
+        (2, 2, None, "25%"),
+        (10, 2, Limit(count=2), ""),
+        (10, 3, Limit(count=2), "2"),
+        (10, 1, Limit(count=0), "0"),
+        (3, 3, Limit(percent=100), "100%" + ALL),
+        (3, 3, Limit(count=99), "99" + ALL),
+        (3, 3, Limit(count=99, percent=100), "99 and 100%" + ALL),
+    ],
 )
-def test_all_of_a_kind_trips_whatever_the_limit(limit: Limit, words: str) -> None:
-    gate = planned("{}", tags(3), limits={"tags": limit}).gate
-    always = f"(limit {words}, but removing all always needs an approval)"
-    assert (gate.tripped, gate.reasons) == (True, (f"3 of 3 tags forgotten, retired or deleted {always}",))
+def test_a_share_trips_from_two_on_a_count_at_once_and_all_always(
+    total: int, going: int, limit: Limit | None, words: str
+) -> None:
+    gate = planned(declared(total - going), tags(total), limits={"tags": limit} if limit else None).gate
+    said = f"{going} of {total} {'tag' if total == 1 else 'tags'} forgotten, retired or deleted (limit {words})"
+    assert (gate.tripped, gate.reasons) == ((True, (said,)) if words else (False, ()))
 
 
 @pytest.mark.parametrize("policy", Removal)
@@ -106,41 +108,33 @@ def test_what_goes_is_counted_by_its_kind(manifest: str, recorded: list[Recorded
 
 
 def test_the_parts_of_what_leaves_are_not_counted_again() -> None:
-    recorded = [row("tag/ACME-0", *"abcdefgh"), *tags(8)[1:]]
     manifest = "tags:\n" + "".join(f"  - name: ACME-{n}\n" for n in range(1, 8))
-    plan = planned(manifest, recorded, tag_removal=Removal.RETIRE)
+    plan = planned(manifest, [row("tag/ACME-0", *"abcdefgh"), *tags(8)[1:]], tag_removal=Removal.RETIRE)
     assert (plan.gate.tripped, plan.summary.keyword_deletes) == (False, 9)
 
 
-def test_shares_are_of_all_recorded_rows_never_of_the_selection() -> None:
+def test_shares_are_of_all_managed_rows_never_of_the_selection() -> None:
+    """Released and deleted rows would otherwise hide that all other tags go."""
     plan = planned("{}", tags(8), scope=Scope(targets=("tag/ACME-0", "tag/ACME-1")))
     assert (plan.summary.forget, plan.gate.tripped) == (2, False)
-
-
-@pytest.mark.parametrize("status", [Status.RELEASED, Status.DELETED])
-def test_released_and_deleted_rows_are_not_part_of_the_total(status: Status) -> None:
-    """Released and deleted rows would otherwise hide that all other tags go."""
-    left = [replace(before, status=status) for before in tags(20)[4:]]
-    assert planned(declared(2), [*tags(4), *left]).gate.tripped
+    for status in (Status.RELEASED, Status.DELETED):
+        left = [replace(before, status=status) for before in tags(20)[4:]]
+        assert planned(declared(2), [*tags(4), *left]).gate.tripped
 
 
 # --- sweeps
 
 
-SWEPT = (
-    "first sweep of this state: it deletes everything that this project does not know among the team's activity types"
-)
 TYPES = listed("activityTypes", "code", 8, ", label: L")
 
 
-def types(count: int) -> list[Recorded]:
-    return [row(f"activity-type/{n}", label="L") for n in range(count)]
-
-
-@pytest.mark.parametrize(("swept_before", "reasons"), [(False, (SWEPT,)), (True, ())])
-def test_the_first_sweep_of_a_state_always_asks(swept_before: bool, reasons: tuple[str, ...]) -> None:
-    assert planned(TYPES, types(9), swept_before=swept_before).gate.reasons == reasons
-    assert planned(TYPES, types(8), sweep=True, swept_before=swept_before).gate.reasons == reasons
+@pytest.mark.parametrize("swept_before", [False, True])
+def test_the_first_sweep_of_a_state_always_asks(swept_before: bool) -> None:
+    types = [row(f"activity-type/{n}", label="L") for n in range(9)]
+    said = "first sweep of this state: it deletes everything that this project does not know among the team's"
+    for how in ({"recorded": types}, {"recorded": types[:8], "sweep": True}):
+        reasons = planned(TYPES, swept_before=swept_before, **how).gate.reasons
+        assert reasons == (() if swept_before else (f"{said} activity types",))
 
 
 def test_a_sweep_of_everything_always_asks() -> None:

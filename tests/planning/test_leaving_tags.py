@@ -59,7 +59,8 @@ def test_a_retired_tag_that_is_declared_again_is_reopened() -> None:
     same = "tags: [{name: ACME-1, keywords: [k], metadata: {Client: ACME}}]"
     for before in (retired, {TAG: replace(retired[TAG], doubtful=True)}):
         plan = planned(same, before)
-        assert (actions(plan), change_of(plan, "tag/ACME-1").again) == ({"tag/ACME-1": "update"}, SendCause.REOPENED)
+        assert (actions(plan), steps(plan)) == ({"tag/ACME-1": "update"}, ["tags"])
+        assert change_of(plan, "tag/ACME-1").again is SendCause.REOPENED
         assert says_nothing(planned(same, applied(before, plan)))
 
 

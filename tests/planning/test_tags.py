@@ -257,23 +257,15 @@ def test_a_rename_onto_a_public_tag_opens_only_new_content(
 # --- metadata
 
 
-def test_metadata_values_that_differ_are_upserted() -> None:
-    rows = [CATEGORY, row("tag/ACME-1", metadata={"A": "1", "B": "1"})]
-    plan = planned(declared("metadata: {A: '1', B: '2', C: '3'}"), rows)
-    assert (change_of(plan, "tag/ACME-1").metadata_set, steps(plan)) == ({"B": "2", "C": "3"}, ["tags"])
-
-
-def test_metadata_names_that_are_gone_are_deleted_in_one_request() -> None:
-    plan = planned(PLAIN, [row("tag/ACME-1", metadata={"A": "1", "B": "1"})])
-    assert (steps(plan), plan.summary.requests, plan.summary.metadata_deletes) == (["metadata deletes"], 1, 2)
-    assert sent(plan, Step.METADATA_DELETES, "tag/ACME-1").metadata_dropped == ("A", "B")
-
-
-def test_metadata_names_differ_by_case() -> None:
-    """Names are case sensitive (docs/interface.md 2.1)."""
-    plan = planned(declared("metadata: {client: x}"), [CATEGORY, row("tag/ACME-1", metadata={"Client": "x"})])
+def test_metadata_is_compared_by_names_that_differ_by_case() -> None:
+    """Values are upserted; names that are gone are deleted in one request (docs/interface.md 2.1)."""
+    before = row("tag/ACME-1", metadata={"A": "1", "B": "1", "Client": "x", "Gone": "1"})
+    plan = planned(declared("metadata: {A: '1', B: '2', C: '3', client: x}"), [CATEGORY, before])
     change = change_of(plan, "tag/ACME-1")
-    assert (change.metadata_set, change.metadata_deleted) == ({"client": "x"}, ("Client",))
+    assert (change.metadata_set, change.metadata_deleted) == ({"B": "2", "C": "3", "client": "x"}, ("Client", "Gone"))
+    assert (steps(plan), plan.summary.requests, plan.summary.metadata_deletes) == (["tags", "metadata deletes"], 2, 2)
+    assert sent(plan, Step.METADATA_DELETES, "tag/ACME-1").metadata_dropped == ("Client", "Gone")
+    assert steps(planned(PLAIN, [before])) == ["metadata deletes"]
 
 
 def test_deletes_wait_for_the_upsert_of_their_tag() -> None:
@@ -296,8 +288,3 @@ def test_a_released_tag_that_is_declared_again_is_compared_with_its_kept_row() -
     change = change_of(other, "tag/ACME-1")
     assert (change.keywords_added, change.keywords_deleted) == (("new",), ("old",))
     assert [applied(rows, plan)[TAG].status for plan in (same, other)] == [Status.ACTIVE, Status.ACTIVE]
-
-
-def test_a_retired_tag_that_is_declared_again_is_sent_whole() -> None:
-    plan = planned(PLAIN, [row("tag/ACME-1", status=Status.RETIRED, excludeTagNameKeyword=True)])
-    assert (actions(plan), steps(plan)) == ({"tag/ACME-1": "update"}, ["tags"])
