@@ -66,7 +66,7 @@ SETTINGS: dict[str, dict[str, str]] = {
     },
     "short limits": {"statement_timeout": "10ms", "lock_timeout": "10ms"},
     "other forms of values": {
-        "idle_in_transaction_session_timeout": "900ms",
+        "idle_in_transaction_session_timeout": "9900ms",
         "extra_float_digits": "0",
         "standard_conforming_strings": "off",
         "DateStyle": "German",
