@@ -114,6 +114,7 @@ def test_a_person_is_asked(project: Project, service: Service, answer: str, code
     assert (done.code, service.tags()) == (code, held), done.err
     assert "Plan: 1 to create" in done.out
     assert ('"interrupted"' in (project.folder / "report.json").read_text()) == (code == 130)
+    assert (project.run("plan", "--format", "json").codes == ["no-state"]) == (code != 0)
     assert not project.is_locked()
 
 
@@ -126,17 +127,15 @@ def test_an_invalid_answer_repeats_the_question(project: Project, service: Servi
         person.wait_for("Please answer y (yes) or n (no).")
         person.type("Yes\n")
         done = person.ended()
-    assert (done.code, service.tags()) == (0, ["NEW-1"])
-    assert "Error" not in done.err
-    assert not project.is_locked()
+    assert (done.code, service.tags(), "Error" in done.err) == (0, ["NEW-1"], False)
 
 
 def test_the_plan_is_shown_before_the_question_even_if_the_output_is_json(project: Project) -> None:
-    """The plan goes to the terminal, and stdout is still one JSON document."""
+    """The plan and its notes go to the terminal, and stdout is still one JSON document."""
     project.wants(tags=[tag("NEW-1")])
     with terminal(project, "apply", "--format", "json") as person:
         person.wait_for(QUESTION)
-        assert "NEW-1" in person.shown
+        assert "no-state" in person.shown.partition("NEW-1")[0]
         person.type("y\n")
         done = person.ended()
     assert (done.code, done.document["status"]) == (0, "complete")
@@ -148,8 +147,18 @@ def test_progress_and_remarks_go_to_standard_error(project: Project, service: Se
     project.wants(tags=[tag("NEW-1")])
     with terminal(project, "apply", "-y", "-v") as person:
         done = person.ended()
-    assert done.code == 0
-    assert "upsertTags: 503" in done.err
+    assert (done.code, "upsertTags: 503" in done.err, "Applied 1 change" in done.out) == (0, True, True)
     assert "503" not in done.out
     assert "\x1b" not in done.out
-    assert "Applied 1 change" in done.out
+
+
+def test_a_warning_is_said_once_and_the_result_last(project: Project) -> None:
+    """The plan shows the warning, so the report of `apply` does not repeat it in text; in JSON it does."""
+    project.wants(tags=[tag("Alpha", keywords=["same word"]), tag("Beta", keywords=["same word"])])
+    done = project.run("apply", "-y")
+    assert (done.code, (done.out + done.err).count("warning[same-keyword]")) == (0, 1)
+    assert done.out.rstrip().splitlines()[-1].startswith("Applied 2 changes.")
+    assert project.apply("--reassert").codes == ["same-keyword"]
+    project.wants(tags=[tag("Alpha", category="nowhere")])
+    done = project.run("apply", "-y")
+    assert (done.code, "No problems found" in done.out + done.err) == (8, False)
