@@ -351,6 +351,10 @@ JSON_SOURCES = {
     "NaN": ('[{"n": "NaN"},\n {"n": NaN}]', "r.json:2: this is not JSON: NaN is not a JSON number"),
     "Infinity": ('[{"n": -Infinity}]', "r.json:1: this is not JSON: -Infinity is not a JSON number"),
     "a very long number": ('[\n{"n": ' + "1" * 5000 + "}]", "r.json:2: this is not JSON: a number has more than 1000"),
+    **{
+        f"the number {number}": (f'[\n{{"n": {number}}}]', "r.json:2: this is not JSON: a number has more than 1000")
+        for number in ("1e999999999", "-1E+999999999", "1e-999999999", "1e9999999999999999999")
+    },
     "half of it": ('[{"n": 1},\n', "r.json:2:1: this is not JSON: a value is missing here"),
     "a comma too many": ('[{"n": 1,}]', "this is not JSON: a name in double quotes is missing here"),
     "a comma too few": ('[{"n": 1 "m": 2}]', "this is not JSON: `,` or a closing bracket is missing here"),

@@ -9,12 +9,9 @@ import pytest
 
 from tests.cli.program import Ended, Project
 from tests.cli.service import Service
-from tests.manifest.loading import problems, write
+from tests.manifest.loading import block, loop, problems, write
 
 pytestmark = pytest.mark.slow
-
-BLOCK = "generate:\n  - forEach: {csv: ../r.csv%s}\n    tags: [{name: '{{ row.n }}', description: '{{ row.n }}'}]\n"
-
 
 HAND = "tags:\n" + "".join(f"  - name: HAND-{n}\n" for n in range(100))
 
@@ -22,7 +19,8 @@ HAND = "tags:\n" + "".join(f"  - name: HAND-{n}\n" for n in range(100))
 def listed(project: Project, names: list[str], options: str = "") -> None:
     """A block with a tag for each name, beside a hundred tags written by hand."""
     rows = "n\n" + "".join(f"{name}\n" for name in names)
-    write(project.folder, {"manifests/m.yaml": BLOCK % options, "manifests/hand.yaml": HAND, "r.csv": rows})
+    manifest = block(f"csv: ../r.csv{options}")
+    write(project.folder, {"manifests/m.yaml": manifest, "manifests/hand.yaml": HAND, "r.csv": rows})
 
 
 def templated(project: Project, text: str, **files: str) -> None:
@@ -49,9 +47,8 @@ def applied(project: Project) -> Project:
 def test_rows_that_are_renamed_are_not_lost(applied: Project) -> None:
     """With `previously` in each row, renamed rows do not count as removed."""
     numbers = "".join(f"NEW-{n},ROW-{n}\n" for n in range(10))
-    tag = "{name: '{{ row.n }}', previously: ['{{ row.was }}']}"
-    block = f"generate:\n  - forEach: {{csv: ../r.csv}}\n    tags: [{tag}]\n"
-    write(applied.folder, {"r.csv": f"n,was\n{numbers}", "manifests/m.yaml": block})
+    manifest = block("csv: ../r.csv", "name: '{{ row.n }}', previously: ['{{ row.was }}']")
+    write(applied.folder, {"r.csv": f"n,was\n{numbers}", "manifests/m.yaml": manifest})
     done = applied.run("apply", "-y")
     assert (done.code, "made from it are removed" in done.out) == (0, False), (done.out, done.err)
 
@@ -160,11 +157,7 @@ def test_an_empty_lookup_is_an_error(project: Project) -> None:
 
 
 def test_a_section_that_came_to_nothing_names_its_source(tmp_path: Path) -> None:
-    files = {
-        "r.csv": "n\n",
-        "manifests/m.yaml.j2": "tags:\n{% for r in data('../r.csv') %}\n  - {{ r.n }}\n{% endfor %}\n",
-    }
-    (found,) = problems(tmp_path, files)
+    (found,) = problems(tmp_path, {"r.csv": "n\n", "manifests/m.yaml.j2": loop()})
     assert (found.code, found.message.endswith("(no rows in r.csv)")) == ("null-value", True)
 
 
@@ -178,8 +171,8 @@ def test_rows_are_remembered_after_an_incomplete_apply(project: Project, service
 
 def test_a_block_made_by_a_text_template_depends_on_its_data(project: Project) -> None:
     """A `generate` block in a template's result depends on its data; one whose key is assembled is refused."""
-    block = '  - {forEach: {csv: ../r.csv}, tags: [{name: "{% raw %}{{ row.n }}{% endraw %}"}]}\n'
-    templated(project, f"generate:\n{block}", **{"r.csv": "n\nROW-A\nROW-B\nROW-C\n"})
+    generated = '  - {forEach: {csv: ../r.csv}, tags: [{name: "{% raw %}{{ row.n }}{% endraw %}"}]}\n'
+    templated(project, f"generate:\n{generated}", **{"r.csv": "n\nROW-A\nROW-B\nROW-C\n"})
     assert project.run("apply", "-y").code == 0
     assert "No changes" in project.run("plan").out
     write(project.folder, {"r.csv": "n\nROW-A\nROW-B\nROW-C\nROW-D\n"})
@@ -188,7 +181,7 @@ def test_a_block_made_by_a_text_template_depends_on_its_data(project: Project) -
     assert project.run("plan", "--format", "json").codes == ["source-empty"]
     (project.folder / "r.csv").unlink()
     assert "bad-source" in project.run("validate", "--format", "json").codes
-    templated(project, "{{ 'gene' ~ 'rate' }}:\n" + block, **{"r.csv": "n\nROW-A\n"})
+    templated(project, "{{ 'gene' ~ 'rate' }}:\n" + generated, **{"r.csv": "n\nROW-A\n"})
     assert "bad-template" in project.run("validate", "--format", "json").codes
 
 
@@ -215,25 +208,23 @@ def test_a_plan_depends_on_variables(project: Project, tmp_path: Path) -> None:
     manifest = "tags:\n  - name: T\n    managedBy: {{ var.a }}\n    externalId: {{ env.TEAM }}\n"
     write(project.folder, {"manifests/m.yaml.j2": manifest, "vars.yaml": "a: from-file\n"})
 
-    def url(*options: str, team: str = "x") -> tuple[str, str]:
+    def made(*options: str, team: str = "x") -> tuple[str, str]:
         done = project.run("render", "--format", "json", *options, environ={"TEAM": team})
-        (made,) = done.document["tags"]
-        return made["managedBy"], made["externalId"]
+        (tag,) = done.document["tags"]
+        return tag["managedBy"], tag["externalId"]
 
-    assert url() == ("file", "x")
-    assert url("--var-file", "vars.yaml") == ("from-file", "x")
-    assert url("--var-file", "vars.yaml", "--var", "a=option", team="y") == ("option", "y")
+    assert made() == ("file", "x")
+    assert made("--var-file", "vars.yaml") == ("from-file", "x")
+    assert made("--var-file", "vars.yaml", "--var", "a=option", team="y") == ("option", "y")
     assert project.run("apply", "-y", environ={"TEAM": "x"}).code == 0
-    assert project.run("plan", "--detailed-exitcode", environ={"TEAM": "x"}).code == 0
-    assert project.run("plan", "--detailed-exitcode", environ={"TEAM": "y"}).code == 2
-    assert project.run("plan", "--detailed-exitcode", "--var", "a=b", environ={"TEAM": "x"}).code == 2
+    for options, team, code in (((), "x", 0), ((), "y", 2), (("--var", "a=b"), "x", 2)):
+        assert project.run("plan", "--detailed-exitcode", *options, environ={"TEAM": team}).code == code
 
 
 def test_a_file_that_is_none_is_told_as_what_it_is(tmp_path: Path) -> None:
     """A circle of links and a pipe are told in our own words, also where a template is included."""
-    block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: 'T-{{ row.n }}'}]\n"
     os.mkfifo(tmp_path / "r.csv")
-    (found,) = problems(tmp_path, {"manifests/m.yaml": block})
+    (found,) = problems(tmp_path, {"manifests/m.yaml": block("csv: ../r.csv")})
     assert found.message == "../r.csv: this is not a regular file"
     (tmp_path / "r.csv").unlink()
     for name in ("r.csv", "r.j2"):

@@ -17,22 +17,8 @@ from tests.manifest.loading import block, loaded, loop, problems, tag
 
 VALUES = [
     *("a: b", "- a", "# no comment", "a #2", "'", '"', "''", '"quoted"', "{{ row.name }}", "{% raw %}", "{# x #}"),
-    *(
-        "  leading",
-        "trailing  ",
-        "no",
-        "0123",
-        "1.10",
-        "1e3",
-        "null",
-        "~",
-        "true",
-        "2024-01-01",
-        "*a",
-        "&a",
-        "!a",
-        "%a",
-    ),
+    *("  leading", "trailing  ", "no", "0123", "1.10", "1e3", "null", "~", "true", "2024-01-01"),
+    *("*a", "&a", "!a", "%a"),
     *("@a", "`a`", "[a]", "{a: b}", "a\\nb", "two\nlines", "tab\there", "é", "日本語", "😀", "a|b", "> a", "?"),
     *(":", "-", "---", "...", "<<", "=", "\u00a0x", "\u200b", "$(x)", "&amp;<b>", "\\", "a,b;c"),
 ]
@@ -79,15 +65,13 @@ def test_values_arrive_at_the_service_byte_by_byte(project: Project, service: Se
     assert project.run("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_text_template_with_tojson_says_the_same(tmp_path: Path) -> None:
-    """`tojson` makes any value safe in a text template."""
+def test_tojson_makes_any_value_safe_in_a_text_template(tmp_path: Path) -> None:
     template = loop(tag="name: T{{ row.n }}, description: {{ row.v | tojson }}")
     desired = loaded(tmp_path, {"r.csv": rows_of(VALUES), "manifests/m.yaml.j2": template})
     assert [r.body.fields["description"] for r in desired.resources.values()] == VALUES
 
 
 def test_a_rendered_manifest_means_the_same_as_its_sources(tmp_path: Path) -> None:
-    """Rendered manifests have the same resources as their sources."""
     from syncengine.render.manifest import manifest_yaml
 
     first = loaded(tmp_path / "a", {"rows.csv": rows_of(VALUES), "manifests/m.yaml": BLOCK})
@@ -283,8 +267,7 @@ def test_tojson_keeps_every_digit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["result", "context", "environment", "tag"])
-def test_a_row_may_have_any_name(tmp_path: Path, name: str) -> None:
-    """Names that the program uses internally work for `as`, too."""
+def test_a_row_may_have_a_name_that_the_program_uses_internally(tmp_path: Path, name: str) -> None:
     text = f"generate:\n  - forEach: {{csv: ../r.csv}}\n    as: {name}\n    tags: [{{name: 'T{{{{ {name}.n }}}}'}}]\n"
     desired = loaded(tmp_path, {"r.csv": "n\n1\n2\n3\n", "manifests/m.yaml": text})
     assert [key.name for key in desired.resources] == ["T1", "T2", "T3"]
