@@ -99,12 +99,19 @@ def intended(row: Recorded | None, effect: Effect) -> Recorded:
 
 
 def _added(body: Body, effect: Effect) -> Body:
-    existing = set(body.keywords)
+    existing, fields = set(body.keywords), effect.fields
+    if _opens(body, effect):  # written by settle: until then the tag may be private, and counts as such
+        fields = {name: value for name, value in fields.items() if name != "visibility"}
     return Body(
-        fields={**body.fields, **effect.fields},
+        fields={**body.fields, **fields},
         keywords=body.keywords + tuple(k for k in effect.keywords if k not in existing),
         metadata={**body.metadata, **effect.metadata},
     )
+
+
+def _opens(body: Body, effect: Effect) -> bool:
+    """Return whether a call makes a tag public that is not known to be."""
+    return effect.whole and effect.fields.get("visibility") == "PUBLIC" != body.fields.get("visibility")
 
 
 def _created(body: Body, effect: Effect) -> Body:
@@ -146,6 +153,8 @@ def settled(row: Recorded, effect: Effect) -> Recorded:
             keywords=tuple(keyword for keyword in body.keywords if keyword not in keywords),
             metadata={name: value for name, value in body.metadata.items() if name not in metadata},
         )
+    if _opens(body, effect):
+        body = replace(body, fields={**body.fields, "visibility": "PUBLIC"})
     if effect.whole:
         # The tag is where the upsert says; if it names no category, an unknown one is still possible.
         says = effect.fields.keys() & ALTERNATIVES.keys() or ALTERNATIVES.keys() & {*effect.cleared}
