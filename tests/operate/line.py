@@ -2,86 +2,59 @@
 
 from __future__ import annotations
 
-import socket
+import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
 
 MOST = 1 << 16
 
 
-@dataclass
 class Line:
-    """Passes bytes on to `target` until it is cut. A mended line carries new connections; old ones are closed."""
+    """Passes bytes on to `target` until it is cut. Once it is mended, connections that lost bytes are closed."""
 
-    target: int
-    listener: socket.socket
-    is_cut: threading.Event = field(default_factory=threading.Event)
-    ends: list[socket.socket] = field(default_factory=list)
-    threads: list[threading.Thread] = field(default_factory=list)
-    turn: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def port(self) -> int:
-        port: int = self.listener.getsockname()[1]
-        return port
+    def __init__(self, target: int) -> None:
+        self.target, self.port = target, 0
+        self.is_whole, self.is_over, self.is_listening = asyncio.Event(), asyncio.Event(), threading.Event()
+        self.is_whole.set()
 
     def cut(self) -> None:
-        self.is_cut.set()
+        self.loop.call_soon_threadsafe(self.is_whole.clear)
 
     def mend(self) -> None:
-        self.is_cut.clear()
-        self.end()
+        self.loop.call_soon_threadsafe(self.is_whole.set)
 
-    def end(self) -> None:
-        """Close all connections."""
-        with self.turn:
-            for end in self.ends:
-                with suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
-            for thread in self.threads:
-                thread.join()
-            for end in self.ends:
-                end.close()
-            self.ends.clear()
-            self.threads.clear()
+    async def work(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        async with await asyncio.start_server(self._join, "127.0.0.1", 0) as server:
+            self.port = server.sockets[0].getsockname()[1]
+            self.is_listening.set()
+            await self.is_over.wait()
 
-    def accept(self) -> None:
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            with self.turn:
-                self.ends.append(near)
-                if not self.is_cut.is_set():  # while cut, connections are accepted but nobody answers
-                    self._join(near)
-
-    def _join(self, near: socket.socket) -> None:
-        far = socket.create_connection(("127.0.0.1", self.target))
-        self.ends.append(far)
-        for pair in ((near, far), (far, near)):
-            self.threads.append(threading.Thread(target=self._pass, args=pair, daemon=True))
-            self.threads[-1].start()
-
-    def _pass(self, source: socket.socket, target: socket.socket) -> None:
+    async def _join(self, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         with suppress(OSError):
-            while (data := source.recv(MOST)) and not self.is_cut.is_set():
-                target.sendall(data)
-            if not self.is_cut.is_set():
-                target.shutdown(socket.SHUT_WR)
+            far, forth = await asyncio.open_connection("127.0.0.1", self.target)
+            await asyncio.gather(self._pass(near, forth), self._pass(far, back))
+        back.close()
+
+    async def _pass(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        try:
+            while (data := await source.read(MOST)) and self.is_whole.is_set():
+                target.write(data)
+                await target.drain()
+            await self.is_whole.wait()
+        finally:
+            target.close()
 
 
 @contextmanager
 def line(target: int) -> Iterator[Line]:
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        made = Line(target, listener)
-        accepting = threading.Thread(target=made.accept, daemon=True)
-        accepting.start()
-        try:
-            yield made
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
-            accepting.join()
-            made.end()
+    made = Line(target)
+    working = threading.Thread(target=asyncio.run, args=[made.work()])
+    working.start()
+    made.is_listening.wait()
+    try:
+        yield made
+    finally:
+        made.loop.call_soon_threadsafe(made.is_over.set)
+        working.join()
