@@ -195,6 +195,7 @@ REFUSED: dict[str, tuple[Mapping[str, str], int, str]] = {
         "and the {request} exist, and that the token may read them",
     ),
     "an expired token": ({"GITHUB_TOKEN": "s3cret", "GITLAB_TOKEN": "s3cret"}, 7, "rejects the token"),
+    "no token at all": ({"GITHUB_TOKEN": "", "GITLAB_TOKEN": ""}, 1, "is not set: pass it to this step"),
     "no token": ({"GITHUB_TOKEN": "two s3cret", "GITLAB_TOKEN": "two s3cret"}, 64, "is not a token"),
     "a host that is away": (
         {"GITHUB_API_URL": AWAY, "CI_API_V4_URL": AWAY},

@@ -12,6 +12,8 @@ from tests.publish.hosts import TOKEN, Imitation, Trouble
 from tests.support.git import git
 
 pytestmark = pytest.mark.slow
+on_github = pytest.mark.parametrize("host", ["github"], indirect=True)
+on_gitlab = pytest.mark.parametrize("host", ["gitlab"], indirect=True)
 
 DOCUMENTS = Path(__file__).parents[1] / "contract" / "documents"
 PLAN = (DOCUMENTS / "plan-settled.json").read_bytes()
@@ -30,10 +32,17 @@ def merged(project: Project, host: Imitation) -> Project:
     return project
 
 
-def fetch(project: Project, host: Imitation, *words: str) -> Ended:
-    done = project.run("reviewed", "--from", host.kind, "-o", "reviewed", *words, environ=host.environ())
+def fetch(project: Project, host: Imitation, *words: str, **environ: str) -> Ended:
+    done = project.run("reviewed", "--from", host.kind, "-o", "reviewed", *words, environ=host.environ(1, **environ))
     assert TOKEN not in done.out + done.err
     return done
+
+
+def newest(project: Project, host: Imitation, **environ: str) -> dict[str, bytes]:
+    """The files that are written of the newest commit."""
+    done = fetch(project, host, "--commits", "1", **environ)
+    assert done.code == 0, done.err
+    return files(project)
 
 
 def files(project: Project) -> dict[str, bytes]:
@@ -49,8 +58,7 @@ def test_the_plans_of_the_last_merges_are_written(merged: Project, host: Imitati
 
 
 def test_commits_limits_how_many_commits_are_examined(merged: Project, host: Imitation) -> None:
-    assert fetch(merged, host, "--commits", "1").code == 0
-    assert list(files(merged)) == ["13.json"]
+    assert newest(merged, host) == {"13.json": PLAN}
 
 
 def test_artifacts_of_forks_are_not_read(merged: Project, host: Imitation) -> None:
@@ -63,8 +71,7 @@ def test_artifacts_of_forks_are_not_read(merged: Project, host: Imitation) -> No
 
 def test_an_artifact_that_has_expired_is_none(merged: Project, host: Imitation) -> None:
     host.expired = True
-    done = fetch(merged, host)
-    assert (done.code, files(merged)) == (0, {})
+    assert newest(merged, host) == {}
 
 
 UNFIT = {
@@ -74,6 +81,7 @@ UNFIT = {
 }
 
 
+@on_github
 @pytest.mark.parametrize(("content", "why"), UNFIT.values(), ids=UNFIT)
 def test_an_artifact_without_a_usable_plan_is_skipped(
     merged: Project, host: Imitation, content: bytes, why: str
@@ -85,24 +93,23 @@ def test_an_artifact_without_a_usable_plan_is_skipped(
     assert why in done.err
 
 
+@on_github
 def test_the_token_is_not_sent_to_the_file_storage(merged: Project, host: Imitation) -> None:
     """A redirect to GitHub's file storage is followed without the token."""
     assert fetch(merged, host).code == 0
-    assert host.kind == "gitlab" or host.anonymous == [True, True]
+    assert host.anonymous == [True, True]
 
 
-def test_temporary_errors_are_retried(merged: Project, host: Imitation) -> None:
+@on_github
+def test_temporary_errors_are_retried_and_a_missing_permission_is_named(merged: Project, host: Imitation) -> None:
     host.troubles = [Trouble(503, "GET", 3, {"retry-after": "0"})]
-    assert fetch(merged, host).code == 0
-    assert list(files(merged)) == ["12.json", "13.json"]
-
-
-def test_a_missing_permission_is_named(merged: Project, host: Imitation) -> None:
+    assert newest(merged, host) == {"13.json": PLAN}
     host.troubles = [Trouble(403, "GET", 1)]
     done = fetch(merged, host)
     assert (done.code, "actions: read" in done.err) == (1, True)
 
 
+@on_github
 def test_a_folder_without_commits_is_named(project: Project, host: Imitation) -> None:
     done = fetch(project, host)
     assert (done.code, "error[no-commit]" in done.err) == (1, True)
@@ -119,17 +126,12 @@ def test_lists_are_read_to_their_end(merged: Project, host: Imitation, paging: s
 
 
 def test_the_newest_run_that_has_the_plan_counts(merged: Project, host: Imitation) -> None:
+    """Its plan may be in a folder of the artifact."""
     host.kept = {500: {"of": 13}, 501: {"of": 13}, 499: {"of": 13}}
     host.artifacts |= {500: PLAN + b"  ", 499: PLAN + b"   "}
-    assert fetch(merged, host, "--commits", "1").code == 0
-    assert files(merged) == {"13.json": PLAN + b"  "}
-
-
-def test_a_plan_in_a_folder_of_the_artifact_is_found(merged: Project, host: Imitation) -> None:
-    host.kept = {500: {"of": 13, "file": "tags/plan.json"}}
-    host.artifacts[500] = PLAN + b"  "
-    assert fetch(merged, host, "--commits", "1").code == 0
-    assert files(merged) == {"13.json": PLAN + b"  "}
+    assert newest(merged, host) == {"13.json": PLAN + b"  "}
+    host.kept[500]["file"] = "tags/plan.json"
+    assert newest(merged, host) == {"13.json": PLAN + b"  "}
 
 
 NOT_OURS = {
@@ -146,17 +148,13 @@ def test_only_plans_merged_into_this_branch_are_used(
     merged: Project, host: Imitation, about: dict[str, object]
 ) -> None:
     host.about = {13: about}
-    done = merged.run(
-        *("reviewed", "--from", host.kind, "-o", "reviewed"),
-        environ=host.environ(GITHUB_REF="refs/heads/main", CI_COMMIT_BRANCH="main"),
-    )
+    done = fetch(merged, host, GITHUB_REF="refs/heads/main", CI_COMMIT_BRANCH="main")
     assert (done.code, list(files(merged))) == (0, ["12.json"]), done.err
 
 
+@on_github
 def test_a_renamed_repository_keeps_its_plans(merged: Project, host: Imitation) -> None:
     """Plans are found after the repository was renamed, though lists have its new name."""
-    if host.kind == "gitlab":
-        pytest.skip("a project is named by its number")
     host.moved = True
     new = {"full_name": "acme/labels"}
     host.about = {n: {"base": {"repo": new}, "head": {"sha": host.heads[n], "repo": new}} for n in (12, 13)}
@@ -166,44 +164,35 @@ def test_a_renamed_repository_keeps_its_plans(merged: Project, host: Imitation) 
     assert list(files(merged)) == ["12.json", "13.json"]
 
 
+@on_github
 def test_an_artifact_of_another_workflow_is_ignored(merged: Project, host: Imitation) -> None:
     """An artifact `plan` of another workflow is ignored in favour of this workflow's own."""
-    if host.kind == "gitlab":
-        pytest.skip("GitLab has one workflow")
     ours = {"GITHUB_WORKFLOW_REF": "acme/tags/.github/workflows/syncengine.yml@refs/heads/main"}
     host.kept = {500: {"of": 13, "file": "tfplan.txt"}, 501: {"of": 13, "path": ".github/workflows/other.yml"}}
     host.artifacts |= {500: b"Plan: 1 to add", 501: PLAN + b"  "}
     host.kept[490] = {"of": 13, "path": ".github/workflows/syncengine.yml@main"}
     host.artifacts[490] = PLAN + b" " * 9
-    command = ("reviewed", "--from", host.kind, "-o", "reviewed", "--commits", "1")
-    assert merged.run(*command, environ=host.environ(**ours)).code == 0
-    assert files(merged) == {"13.json": PLAN + b" " * 9}
+    assert newest(merged, host, **ours) == {"13.json": PLAN + b" " * 9}
     del host.kept[490], host.kept[501]
-    assert merged.run(*command, environ=host.environ(**ours)).code == 0
-    assert files(merged) == {"13.json": PLAN}
+    assert newest(merged, host, **ours) == {"13.json": PLAN}
 
 
+@on_github
 def test_a_run_of_a_fork_at_the_same_commit_is_not_read(merged: Project, host: Imitation) -> None:
-    if host.kind == "gitlab":
-        pytest.skip("GitLab lists pipelines by merge request")
     host.kept = {500: {"of": 13, "head_repository": {"full_name": "stranger/tags"}}, 501: {"of": 13}}
     host.kept[501]["head_repository"] = None
     host.artifacts |= {500: PLAN + b"  ", 501: PLAN + b"  "}
-    assert fetch(merged, host, "--commits", "1").code == 0
-    assert files(merged) == {"13.json": PLAN}
+    assert newest(merged, host) == {"13.json": PLAN}
 
 
+@on_gitlab
 def test_merge_trains_are_ignored_and_child_pipelines_are_used(merged: Project, host: Imitation) -> None:
     """A merge train's pipeline is ignored, since it ran after the review; a child pipeline's plan is used."""
-    if host.kind == "github":
-        pytest.skip("GitHub has neither")
     host.kept = {500: {"of": 13, "ref": "refs/merge-requests/13/train"}, 501: {"of": 13, "parent": 13}}
     host.artifacts |= {500: PLAN + b"  ", 501: PLAN + b"   "}
-    assert fetch(merged, host, "--commits", "1").code == 0
-    assert files(merged) == {"13.json": PLAN}
+    assert newest(merged, host) == {"13.json": PLAN}
     del host.artifacts[13]
-    assert fetch(merged, host, "--commits", "1").code == 0
-    assert files(merged) == {"13.json": PLAN + b"   "}
+    assert newest(merged, host) == {"13.json": PLAN + b"   "}
 
 
 OTHER = "3" * 40
@@ -216,22 +205,21 @@ PIPELINES = {
 }
 
 
+@on_gitlab
 @pytest.mark.parametrize(("ref", "parents", "counts"), PIPELINES.values(), ids=PIPELINES)
 def test_only_pipelines_of_the_head_count(
     merged: Project, host: Imitation, ref: str, parents: list[str], counts: bool
 ) -> None:
     """A later push changes what was reviewed. The commit of a pipeline of merged results is a merge of the head."""
-    if host.kind == "github":
-        pytest.skip("GitHub lists runs by the head")
     host.kept = {500: {"of": 13, "ref": ref, "sha": OTHER}}
     host.parents, host.artifacts[500] = {OTHER: parents}, PLAN + b"  "
-    assert fetch(merged, host, "--commits", "1").code == 0
-    assert files(merged) == {"13.json": PLAN + b"  " if counts else PLAN}
+    assert newest(merged, host) == {"13.json": PLAN + b"  " if counts else PLAN}
 
 
 # --- files that this run did not fetch
 
 
+@on_github
 def test_a_folder_with_other_plans_is_refused(merged: Project, host: Imitation) -> None:
     """A file that this run does not write is an error, since `apply` reads the whole folder; a repetition is fine."""
     assert fetch(merged, host).code == 0
@@ -241,6 +229,7 @@ def test_a_folder_with_other_plans_is_refused(merged: Project, host: Imitation) 
     assert (done.code, "reviewed has 11.json" in done.err) == (1, True), done.err
 
 
+@on_github
 @pytest.mark.parametrize("name", ["reviewed/11.json", "reviewed/13.json", "reviewed"])
 def test_a_folder_in_git_is_refused(merged: Project, host: Imitation, name: str) -> None:
     """A folder with files in Git is refused, even if they were deleted, and so is a symbolic link."""

@@ -162,13 +162,15 @@ ASKED: dict[Callable[[Scene], None], tuple[str, ...]] = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("play", ASKED)
 def test_a_lost_answer_loses_and_repeats_no_group(estate: World, play: Callable[[Scene], None], way: str) -> None:
-    """Every group is in both sinks once and acknowledged; the log repeats no outside text and no secret."""
+    """Every group is in both sinks once and acknowledged; the log tells a failed registration once, and repeats no
+    outside text and no secret."""
     estate.service.choose(holdSeconds=0.3, reofferSeconds=0.3, retrySeconds=0.2)
     scene = Scene(estate, ASKED[play], WAYS[way])
     scene.uses()
     play(scene)
     assert estate.ledger() == sorted(scene.lines()) == sorted(scene.posted)
     assert WORDS not in scene.log
+    assert scene.log.count("could not be registered") <= 1
     (estate.project.folder / "serve.log").write_text(scene.log, encoding="utf-8")
     assert re.search(rb"(key|token)-[0-9a-f]{8}-", estate.files()) is None
 

@@ -152,15 +152,6 @@ def test_a_registration_is_renewed_before_it_expires_and_its_settings_hold_from_
     assert estate.matters() == ["second"]
 
 
-@pytest.mark.parametrize("status", [500, 400])
-def test_a_registration_that_failed_is_repeated(estate: World, status: int) -> None:
-    """The failure is logged once, without the answer's text, and the registration is repeated."""
-    estate.service.fault("registerConnector", times=2, status=status, body="somebody's words")
-    log = work(estate, lambda: eventually(lambda: estate.told("registerConnector") == 3))
-    assert log.count("could not be registered") == 1
-    assert "somebody" not in log
-
-
 def test_an_exception_in_a_reload_is_logged_and_the_old_configuration_stays(estate: World) -> None:
     """An exception during a reload is logged as a bug without its text, and delivery goes on."""
     stream, loads = io.StringIO(), itertools.count()
