@@ -93,32 +93,25 @@ def test_a_setting_that_is_not_understood_is_refused(running: Talking, body: Any
     assert running.state() == before
 
 
-def test_changes_of_others_are_not_logged_and_meet_no_fault(running: Talking) -> None:
-    """The log and faults are for the connector under test; the service's rules hold for others, too."""
+def test_others_change_what_they_like_unlogged_and_without_faults(running: Talking) -> None:
+    """The log and faults are for the connector under test. A category is deleted with its tags."""
     running.fault(operation="*", status=500, times=None)
-    made = running.control("/categories", {"tagCategories": [{"externalId": "theirs"}]})
-    category = made["tagCategories"][0]["id"]
-    running.control("/tags", {"tags": [{"name": "theirs", "tagCategoryId": category}]})
-    running.control("/activity-types", {"activityTypes": [{"code": "theirs", "label": "L", "enableIfNew": True}]})
-    state = running.state()
-    assert state["tags"][0]["category"] == state["activityTypes"][0]["code"] == "theirs"
-    assert running.requests() == []
-
-
-def test_a_person_deletes_in_the_console(running: Talking) -> None:
-    """Each kind can be deleted; a category is deleted with its tags, and a deleted activity type can be revived."""
     made = running.control("/categories", {"tagCategories": [{"externalId": "c"}]})
     member = {"name": "member", "tagCategoryId": made["tagCategories"][0]["id"]}
     running.control("/tags", {"tags": [{"name": "T"}, {"name": "U"}, member]})
     running.control("/activity-types", {"activityTypes": [{"code": "A", "label": "A"}]})
-    running.control("/delete", {"kind": "tag", "name": "T"})
-    running.control("/delete", {"kind": "keyword", "tag": "U", "name": "U"})
-    running.control("/delete", {"kind": "category", "name": "c"})
-    running.control("/delete", {"kind": "activity-type", "name": "A"})
+    assert running.state()["tags"][2]["category"] == "c"
+    for kind, name, more in (
+        ("tag", "T", {}),
+        ("keyword", "U", {"tag": "U"}),
+        ("category", "c", {}),
+        ("activity-type", "A", {}),
+    ):
+        running.control("/delete", {"kind": kind, "name": name, **more})
     state = running.state()
     assert [(tag["name"], tag["keywords"]) for tag in state["tags"]] == [("U", [])]
-    assert state["categories"] == []
-    assert state["activityTypes"][0]["deleted"] is True
+    assert (state["categories"], state["activityTypes"][0]["deleted"]) == ([], True)
+    assert running.requests() == []
 
 
 @pytest.mark.parametrize(

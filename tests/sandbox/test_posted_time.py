@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from syncengine.sandbox.instance import Sandbox
-from tests.support.profiles import tried
-
-from .conftest import Asking, Clock
+from .conftest import Asking
 
 REOFFER, RETRY = 480, 60
 """The defaults of the settings, in seconds."""
@@ -179,43 +173,3 @@ def test_a_list_beyond_its_limits_is_refused(service: Asking, limit: Any) -> Non
     """docs/interface.md 8: the limit is 1 to 500."""
     assert service.get("listPostedTime", limit=limit)[0] == 400
     assert service.get("listPostedTime", submittedBefore="yesterday")[0] == 400
-
-
-IDS = st.sampled_from("abc")
-STEPS = st.one_of(
-    st.tuples(st.just("post"), IDS),
-    st.tuples(st.just("fetch"), st.integers(1, 3)),
-    st.tuples(st.just("wait"), st.sampled_from([0.5, RETRY, REOFFER])),
-    st.tuples(st.sampled_from(["SUCCESS", "FAILURE", "RETRIABLE_FAILURE"]), IDS),
-)
-
-
-@given(st.lists(STEPS, max_size=30))
-@settings(max_examples=tried(60), deadline=None)
-def test_after_any_history_just_the_groups_without_an_end_are_offered_again(history: list[tuple[str, Any]]) -> None:
-    """A group is offered until it succeeds or fails (docs/service.md §2), by a status of the content it holds now."""
-    clock = Clock()
-    offered, posted_again = set[str](), set[str]()
-    with closing(Sandbox(clock=clock)) as sandbox:
-        service, open_ = Asking(sandbox, clock), dict[str, bool]()
-        service.told("registerFetchClient")
-        for step, argument in history:
-            if step == "post":
-                service.post(argument)
-                open_[argument] = True
-                posted_again |= {argument} & offered
-            elif step == "fetch":
-                fetched = set(service.groups("fetchPostedTime", limit=argument))
-                assert fetched <= _open(open_)
-                offered |= fetched
-                posted_again -= fetched
-            elif step == "wait":
-                service.later(argument)
-            elif status(service, argument, step) == 200 and argument not in posted_again:
-                open_[argument] = step == "RETRIABLE_FAILURE"
-        service.later(REOFFER)
-        assert set(service.groups("fetchPostedTime", limit=1000)) == _open(open_)
-
-
-def _open(groups: dict[str, bool]) -> set[str]:
-    return {id_ for id_, is_open in groups.items() if is_open}

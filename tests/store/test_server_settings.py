@@ -123,22 +123,6 @@ def test_concurrent_writers_wait_for_each_other(server: Server, database: str, i
         assert set(late.execute(sa.select(LOCK.c.beats)).scalars()) == {2}
 
 
-def test_a_transaction_that_the_server_ends_as_idle_is_to_be_repeated(server: Server, database: str) -> None:
-    """As after this process was suspended in it."""
-    open_state(database, write=True).close()  # creating the tables may take longer on a busy machine
-    set_by_default(server, {"idle_in_transaction_session_timeout": "100ms"})
-    with open_state(database, write=True) as state:
-        with (
-            pytest.raises(SyncengineError, match=r"idle.*run the command again") as ended,
-            state.database.transaction() as connection,
-        ):
-            time.sleep(0.3)
-            connection.execute(sa.select(LOCK)).all()
-        assert ended.value.code == "state-busy"
-        with state.database.transaction() as connection:
-            connection.execute(sa.select(LOCK)).all()
-
-
 @pytest.mark.parametrize(
     "settings",
     [
