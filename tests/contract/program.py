@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -10,12 +9,12 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support import warm
+from tests.support.ended import Ended
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -34,15 +33,6 @@ FIRST = "planned"
 """The situation whose files have the tables of all."""
 BOOT = re.compile(r'("boot":"|boot )[0-9a-f-]{36}')
 HOST, PERSON = "desk", "robin"
-
-
-@dataclass(frozen=True)
-class Ended:
-    """Exit code and output of a process."""
-
-    code: int
-    out: str
-    err: str
 
 
 def surroundings(folder: Path, **more: str) -> dict[str, str]:
@@ -65,20 +55,9 @@ def start(folder: Path, *arguments: str, **environ: str) -> subprocess.Popen[str
 
 def run(folder: Path, *arguments: str, **environ: str) -> Ended:
     """Run the program to its end; its output must contain no traceback."""
-    done = Ended(*warm.run(arguments, folder=folder, environ=surroundings(folder, **environ), seconds=120))
+    done = warm.run(arguments, folder=folder, environ=surroundings(folder, **environ), seconds=120)
     assert "Traceback" not in done.out + done.err, done.err
     return done
-
-
-def run_many(calls: Sequence[tuple[Path, Sequence[str]]]) -> list[Ended]:
-    """Run command lines, each in its folder, in one process, since starting takes most of a short run's time."""
-    said = json.dumps([(str(folder), list(words)) for folder, words in calls])
-    command = [sys.executable, "-m", "tests.contract.many"]
-    done = subprocess.run(
-        command, input=said, env=surroundings(HERE), cwd=ROOT, capture_output=True, encoding="utf-8", check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return [Ended(*each) for each in json.loads(done.stdout)]
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import pytest
 from syncengine.render.schemas import SUFFIX, schemas
 from syncengine.state.records import Attempt
 from tests.contract.documents import DOCUMENTS, SAVED, UNCACHED, Case, made, saved_approval
-from tests.contract.program import DATABASES, HERE, IS_WRITING, TODAY, restore, run, run_many
+from tests.contract.program import DATABASES, HERE, IS_WRITING, TODAY, restore, run
 from tests.support.formats import fitting
 
 FOLDER = HERE / "documents"
@@ -92,9 +92,8 @@ INVOCATIONS = {
 
 def test_exit_codes_are_what_they_were(tmp_path: Path) -> None:
     """The first word of each invocation's name is its exit code."""
-    calls = [(laid_out(tmp_path / f"{n}", at), words) for n, (words, at) in enumerate(INVOCATIONS.values())]
-    codes = [ended.code for ended in run_many(calls)]
-    assert dict(zip(INVOCATIONS, codes, strict=True)) == {name: int(name.split()[0]) for name in INVOCATIONS}
+    codes = {name: run(laid_out(tmp_path / name, at), *words).code for name, (words, at) in INVOCATIONS.items()}
+    assert codes == {name: int(name.split()[0]) for name in INVOCATIONS}
 
 
 def laid_out(folder: Path, situation: str) -> Path:
