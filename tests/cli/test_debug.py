@@ -16,21 +16,24 @@ def requests_in(err: str) -> list[str]:
     return [line.removeprefix("debug: ") for line in err.splitlines() if line.startswith("debug: ")]
 
 
-def wanted(project: Project) -> None:
+@pytest.fixture
+def wanting(project: Project) -> Project:
     project.wants(tagCategories=[category("private-client")], tags=[tag(name) for name in NAMES])
+    return project
 
 
-def test_each_request_is_logged_with_its_status_time_and_sizes(project: Project, service: Service) -> None:
-    """Retries are logged too. Items are counted, but their names are not logged."""
-    service.fault("upsertTags", status=503, headers=AT_ONCE)
-    wanted(project)
-    done = project.run("--debug", "apply", "-y", "-q", "--format", "json")
+def test_each_request_is_logged_with_its_status_time_and_sizes(wanting: Project, service: Service) -> None:
+    """So are retries; "no answer" takes the place of a status. Items are counted, but their names are not logged."""
+    service.fault("upsertTagCategories", status=503, headers=AT_ONCE)
+    service.fault("upsertTags", drop="before")
+    done = wanting.run("--debug", "apply", "-y", "-q", "--format", "json")
     assert done.code == 0
     told = requests_in(done.err)
     assert [line.partition(", ")[0] for line in told] == [
         "GET /team/info (teamInfo): 200",
+        "POST /tagcategory/batch (upsertTagCategories): 503",
         "POST /tagcategory/batch (upsertTagCategories): 200",
-        "POST /tag/batch (upsertTags): 503",
+        "POST /tag/batch (upsertTags): no answer: the connection was closed by the other side",
         "POST /tag/batch (upsertTags): 200",
     ]
     assert told[-1].endswith(" received, 3 items")
@@ -38,49 +41,31 @@ def test_each_request_is_logged_with_its_status_time_and_sizes(project: Project,
     assert not [word for word in (*NAMES, "private-client", "x-api-key") if word in done.err]
 
 
-def test_without_debug_no_request_is_logged(project: Project) -> None:
+def test_without_debug_no_request_is_logged(wanting: Project) -> None:
     """Stderr is empty: neither the program nor a library writes to it."""
-    wanted(project)
-    done = project.run("apply", "-y", "-q", "--format", "json")
+    done = wanting.run("apply", "-y", "-q", "--format", "json")
     assert (done.code, done.err) == (0, "")
 
 
-def test_an_attempt_without_an_answer_is_logged(project: Project, service: Service) -> None:
-    """ "no answer" takes the place of the status."""
-    service.fault("upsertTags", drop="before")
-    wanted(project)
-    done = project.run("apply", "-y", "-q", "--debug")
-    assert done.code == 0
-    assert [line for line in requests_in(done.err) if line.startswith("POST /tag/batch (upsertTags): no answer")]
-
-
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("words", "told"),
     [
-        (("time", "list", "--limit", "7"), "GET /postedtime/list?limit=7 (listPostedTime): 200"),
-        (("connector", "check"), "GET /team/info (teamInfo): 200"),
-        (("health", "clear"), "POST /healthcheck/failure/rescind (rescindHealthFailure): 20"),
+        ("time list --limit 7", "GET /postedtime/list?limit=7 (listPostedTime): 200"),
+        ("connector check", "GET /team/info (teamInfo): 200"),
+        ("health clear", "POST /healthcheck/failure/rescind (rescindHealthFailure): 20"),
     ],
 )
-def test_other_commands_log_their_requests(project: Project, arguments: tuple[str, ...], told: str) -> None:
-    """`time`, `connector` and `health` commands log their requests with `--debug`."""
-    done = project.run(*arguments, "--debug")
+def test_other_commands_log_their_requests(project: Project, words: str, told: str) -> None:
+    done = project.run(*words.split(), "--debug")
     assert done.code == 0, done.err
     assert any(line.startswith(told) for line in requests_in(done.err)), done.err
 
 
-def test_requests_are_logged_as_json_with_log_format_json(project: Project) -> None:
+def test_requests_are_logged_as_json_with_log_format_json(wanting: Project) -> None:
     """Each request is one JSON line with the same facts."""
-    wanted(project)
-    done = project.run("apply", "-y", "--debug", "--log-format", "json")
-    told = [line for line in map(json.loads, done.err.splitlines()) if line["level"] == "debug"]
-    last = told[-1]
-    assert (last["operation"], last["method"], last["path"], last["status"], last["items"]) == (
-        "upsertTags",
-        "POST",
-        "/tag/batch",
-        200,
-        3,
-    )
+    done = wanting.run("apply", "-y", "--debug", "--log-format", "json")
+    last = [line for line in map(json.loads, done.err.splitlines()) if line["level"] == "debug"][-1]
+    facts = {"operation": "upsertTags", "method": "POST", "path": "/tag/batch", "status": 200, "items": 3}
+    assert facts.items() <= last.items()
     assert last["sent"] > 0
     assert last["seconds"] > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from syncengine.cli import SECTIONS, program
 from syncengine.cli.help import COMPLETION, SEE_GLOBAL, GlobalOption
 from syncengine.cli.output import is_coloured
 
-from .program import Ended, Project, tag
+from .program import Project, tag
 
 
 def walked(command: click.Command, *words: str) -> Iterator[tuple[str, click.Command]]:
@@ -53,16 +52,10 @@ Shell completion for bash (for others, use zsh_source or fish_source):
 
 
 def test_the_surface_stays_small() -> None:
-    """The number of commands and of their own options is limited.
-
-    `--format` is not counted, as every command that prints has it.
-    """
+    """The numbers of commands and of options are limited; `--format` is not counted, and each has the global ones."""
     others = [each for command in LEAVES.values() for each in own(command) if each.name != "format"]
     assert len(LEAVES) <= 44
     assert len(others) <= 125
-
-
-def test_global_options_are_on_every_command() -> None:
     shared = [each.name for each in shared_by(program)]
     assert len(shared) == 11
     for words, command in PAGES.items():
@@ -129,16 +122,10 @@ def test_the_first_page_groups_the_commands(project: Project) -> None:
 # --- completion
 
 
-def completed(project: Project, line: str, **environ: str) -> list[str]:
+def completed(project: Project, line: str) -> list[str]:
     """What bash would offer for the last word of the line."""
-    done: Ended = project.run(
-        environ={
-            "_SYNCENGINE_COMPLETE": "bash_complete",
-            "COMP_WORDS": line,
-            "COMP_CWORD": str(len(shlex.split(line)) - (not line.endswith(" "))),
-            **environ,
-        }
-    )
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(len(shlex.split(line)) - (not line.endswith(" ")))}
+    done = project.run(environ={"_SYNCENGINE_COMPLETE": "bash_complete", **words})
     assert (done.code, done.err) == (0, "")
     return [each.partition(",")[2] for each in done.out.splitlines() if each]
 
@@ -168,25 +155,19 @@ def test_completion_is_never_an_error(project: Project, harm: str) -> None:
     """With a missing or broken project file or state, completion prints no message."""
     project.settle(tags=[tag("ACME-0001")])
     (project.folder / "manifests" / "all.yaml").unlink()
-    state = project.folder / ".syncengine" / "state.db"
-    if harm == "no project":
-        (project.folder / "syncengine.yaml").unlink()
-    elif harm == "bad project":
-        (project.folder / "syncengine.yaml").write_text("version: [")
-    elif harm == "no state":
-        state.unlink()
+    file = project.folder / ("syncengine.yaml" if "project" in harm else ".syncengine/state.db")
+    if harm.startswith("no"):
+        file.unlink()
     else:
-        state.write_bytes(b"no database" * 100)
+        file.write_bytes(b"version: [" * 100)
     known = ["tag/ACME-0001"] if harm == "no project" else []
     assert completed(project, "syncengine plan --target tag/") == known
     assert completed(project, "syncengine plan --env ") == []
 
 
 def test_a_file_is_still_completed_by_the_shell(project: Project) -> None:
-    done = project.run(
-        environ={"_SYNCENGINE_COMPLETE": "bash_complete", "COMP_WORDS": "syncengine apply pl", "COMP_CWORD": "2"}
-    )
-    assert done.out == "file,pl\n"
+    words = {"COMP_WORDS": "syncengine apply pl", "COMP_CWORD": "2"}
+    assert project.run(environ={"_SYNCENGINE_COMPLETE": "bash_complete", **words}).out == "file,pl\n"
 
 
 # --- colour
@@ -212,24 +193,23 @@ def test_colour_follows_the_environment_then_the_terminal(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environ", "coloured"),
+    ("words", "environ", "coloured"),
     [
-        (("plan",), {}, False),
-        (("plan",), {"FORCE_COLOR": "1"}, True),
-        (("plan",), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
-        (("plan", "--no-color"), {"FORCE_COLOR": "1"}, False),
-        (("--no-color", "plan"), {"FORCE_COLOR": "1"}, False),
+        ("plan", {}, False),
+        ("plan", {"FORCE_COLOR": "1"}, True),
+        ("plan", {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        ("plan --no-color", {"FORCE_COLOR": "1"}, False),
+        ("--no-color plan", {"FORCE_COLOR": "1"}, False),
     ],
 )
 def test_a_pipe_is_coloured_only_with_force_color(
-    project: Project, arguments: tuple[str, ...], environ: dict[str, str], coloured: bool
+    project: Project, words: str, environ: dict[str, str], coloured: bool
 ) -> None:
     project.wants(tags=[tag("NEW-1")])
-    assert ("\x1b[" in project.run(*arguments, environ=environ).out) is coloured
+    assert ("\x1b[" in project.run(*words.split(), environ=environ).out) is coloured
 
 
 def test_a_report_in_a_file_is_never_coloured(project: Project) -> None:
     project.wants(tags=[tag("NEW-1")])
     assert project.run("apply", "-y", "--report", "text=report.txt", environ={"FORCE_COLOR": "1"}).code == 0
     assert "\x1b" not in (project.folder / "report.txt").read_text()
-    assert os.linesep in (project.folder / "report.txt").read_text()

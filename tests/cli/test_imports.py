@@ -12,17 +12,7 @@ import pytest
 from tests.contract.documents import APPLY, saved_approval
 from tests.contract.program import restore, surroundings
 
-HEAVY = (
-    "jinja2",
-    "ruamel.yaml",
-    "httpx",
-    "h11",
-    "sqlalchemy",
-    "deepdiff",
-    "starlette",
-    "uvicorn",
-    "rich",
-)
+HEAVY = {"jinja2", "ruamel.yaml", "httpx", "h11", "sqlalchemy", "deepdiff", "starlette", "uvicorn", "rich"}
 PLAIN = "tags:\n" + "".join(f"  - {{name: Matter {n:04}, keywords: [docket {n:04}]}}\n" for n in range(600))
 """Large enough that the fast reader and the cache are used."""
 PROGRAM = """\
@@ -52,26 +42,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--version",),
-        ("plan", "--help"),
-        ("plan", "--sandbox"),
-        ("validate",),
-    ],
-    ids=" ".join,
-)
-def test_nothing_heavy_is_loaded(folder: Path, arguments: tuple[str, ...]) -> None:
-    """Neither without nor with a cache.
-
-    `--help` and `--version` do not even load pydantic, and only a state loads SQLAlchemy.
-    """
-    heavy = {*HEAVY} - ({"sqlalchemy"} if arguments == ("plan", "--sandbox") else set())
-    for _ in range(1 if arguments[-1] in ("--help", "--version") else 2):
-        found = loaded(folder, *arguments)
-        assert found.isdisjoint(heavy)
-        assert ("pydantic" in found) == (arguments[-1] not in ("--help", "--version"))
+@pytest.mark.parametrize("words", ["--version", "plan --help", "plan --sandbox", "validate"])
+def test_nothing_heavy_is_loaded(folder: Path, words: str) -> None:
+    """Neither without nor with a cache; not even pydantic for help, and SQLAlchemy only for a state."""
+    is_help = words in ("--version", "plan --help")
+    for _ in range(1 if is_help else 2):
+        found = loaded(folder, *words.split())
+        assert found & HEAVY == ({"sqlalchemy"} if "sandbox" in words else set())
+        assert ("pydantic" in found) == (not is_help)
 
 
 def test_a_csv_block_loads_templates_but_no_http_client(folder: Path) -> None:
@@ -84,24 +62,11 @@ def test_a_csv_block_loads_templates_but_no_http_client(folder: Path) -> None:
     assert found.isdisjoint({"ruamel.yaml", "httpx"})
 
 
-@pytest.fixture(scope="module")
-def situation(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with posted time, a state, an inbox and a saved plan."""
-    return restore(tmp_path_factory.mktemp("planned"), "planned")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("state", "list"),
-        ("time", "inbox"),
-        (*APPLY, saved_approval(), "saved.plan"),
-        ("time", "show", "g-changed"),
-    ],
-    ids=str,
-)
-def test_only_showing_a_changed_group_loads_deepdiff(situation: Path, words: tuple[str, ...]) -> None:
+def test_only_showing_a_changed_group_loads_deepdiff(tmp_path: Path) -> None:
     """All load pydantic, to validate files, posted groups or requests."""
-    found = loaded(situation, *words)
-    assert ("pydantic" in found, "deepdiff" in found) == (True, words[-1] == "g-changed")
+    folder = restore(tmp_path, "planned")
+    approved = [*APPLY, saved_approval(), "saved.plan"]
+    for words in (["state", "list"], ["time", "inbox"], ["time", "show", "g-changed"], approved):
+        found = loaded(folder, *words)
+        assert ("pydantic" in found, "deepdiff" in found) == (True, words[-1] == "g-changed"), words
