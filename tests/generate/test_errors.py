@@ -44,6 +44,7 @@ BLOCKS = {
     ),
     "nothing to make": ("    as: m\n", "missing-field", 2, 5, "tags"),
     "misspelt section": ("    tag: []\n", "unknown-field", 3, 5, "did you mean `tags`?"),
+    "a number too large": ("    tags: [{name: 'T{{ 1e999 }}'}]\n", "bad-template", 3, 19, "the number is too large"),
     "syntax of when": ("    when: row.n ==\n    tags: [{name: a}]\n", "bad-template", 3, 11, "missing before the end"),
     "assignment": ("    when: row.n = 'A'\n    tags: [{name: a}]\n", "bad-template", 3, 11, "did you mean `==`?"),
     "surrogate": ("    tags: [{name: '{{ row[\"\\ud83c\"] }}'}]\n", "bad-template", 3, 19, "there is no"),

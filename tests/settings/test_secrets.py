@@ -16,7 +16,7 @@ from syncengine.project.delivery_schema import FILES, SINKS
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from syncengine.project.types import SOME_TEXT
-from tests.manifest.loading import problems, write
+from tests.manifest.loading import block, write
 
 SECRET = "s3cr3t-V4lue"  # unlike any text of a message
 
@@ -110,17 +110,6 @@ def test_a_bad_url_in_the_environment_is_not_shown(url: str, tmp_path: Path) -> 
     assert SECRET not in repr(refused.value.found)
 
 
-@pytest.mark.parametrize("environment", ["", "prod"])
-def test_the_output_of_a_sink_is_refused_as_data(tmp_path: Path, environment: str) -> None:
-    """Posted time is confidential, and generated tags are shown in plans. Sinks of every environment count."""
-    sinks = "postedTime: {deliver: [{name: a, jsonl: {path: out/time.jsonl}}]}"
-    given = f"environments: {{prod: {{{sinks}}}}}" if environment else sinks
-    block = "generate:\n  - forEach: {jsonl: ../out/time.jsonl}\n    tags: [{name: '{{ row.n }}'}]\n"
-    files = {"syncengine.yaml": f"version: 1\n{given}\n", "out/time.jsonl": '{"n": "A"}\n'}
-    (found,) = problems(tmp_path, {**files, "manifests/m.yaml": block})
-    assert (found.code, "for a secret or posted time" in found.message) == ("bad-source", True)
-
-
 SINK = "postedTime: {deliver: [{name: a, sql: {%s, statement: INSERT INTO t VALUES (1)}}]}"
 DATABASES = {
     "state": "state: data/x.db",
@@ -151,8 +140,7 @@ def database(folder: Path, name: str = "data/x.db") -> None:
 
 def rows_of(folder: Path, source: str, lines: str, **environ: str) -> str:
     """The names of the tags made from a source's rows, or the errors."""
-    block = f"generate:\n  - forEach: {{{source}}}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
-    write(folder, {"manifests/m.yaml": block, "place": "data/x.db\n"})
+    write(folder, {"manifests/m.yaml": block(source), "place": "data/x.db\n"})
     try:
         return ", ".join(key.name for key in load(project(folder, f"version: 1\n{lines}\n", **environ)).resources)
     except Problems as refused:
@@ -166,6 +154,14 @@ def test_a_database_that_the_program_writes_is_refused_as_data(tmp_path: Path, l
     database(tmp_path, f"data/x.db{beside}")
     said = rows_of(tmp_path, f"sql: {{file: ../data/x.db{beside}, query: SELECT n FROM t}}", lines, **PLACES)
     assert "for a secret or posted time" in said
+
+
+@pytest.mark.parametrize("of", ["%s", "environments: {prod: {%s}}"])
+def test_the_output_of_a_sink_is_refused_as_data(tmp_path: Path, of: str) -> None:
+    """Posted time is confidential, and generated tags are shown in plans. Sinks of every environment count."""
+    write(tmp_path, {"time.jsonl": '{"n": "A"}\n'})
+    sinks = of % "postedTime: {deliver: [{name: a, jsonl: {path: time.jsonl}}]}"
+    assert "for a secret or posted time" in rows_of(tmp_path, "jsonl: ../time.jsonl", sinks)
 
 
 def test_every_kind_of_sink_lists_its_files() -> None:

@@ -10,7 +10,6 @@ import pytest
 from syncengine.posted_time.templates import Compiler, RenderTrouble
 from syncengine.project.types import Written
 from syncengine.templating.sandbox import TemplateSandbox
-from tests.manifest.loading import problems
 from tests.templating.cases import Case, of_manifests, of_posted_time
 
 DOUBLED = "{% set n = namespace(x='xx') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}"
@@ -32,12 +31,6 @@ def test_posted_time_has_the_limits_of_manifests(text: str) -> None:
 def test_no_value_reads_a_clock(kind: type) -> None:
     """What is rendered depends on the row alone, so that the same row makes the same tag, today and from the cache."""
     assert TemplateSandbox.attributes[kind] & {"isoformat", "now", "today", "utcnow"} == {"isoformat"}
-
-
-def test_a_number_without_bounds_is_an_error_of_a_manifest(tmp_path: Path) -> None:
-    block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: 'T{{ 1e999 }}'}]\n"
-    (found,) = problems(tmp_path, {"r.csv": "a\n1\n", "manifests/m.yaml": block})
-    assert (found.code, found.line, "the number is too large" in found.message) == ("bad-template", 3, True)
 
 
 @pytest.mark.parametrize("results", [of_manifests, of_posted_time])
