@@ -114,7 +114,6 @@ def test_the_form_posts_and_leads_back(running: Talking, browser: httpx.Client) 
 
 
 def test_a_late_request_is_shown_with_its_later_result(running: Talking, browser: httpx.Client) -> None:
-    """A request that is executed late is shown with the status it was answered with and with its later result."""
     running.fault(operation="deleteTag", late={"answer": 504})
     running.post("/tag/delete", {"name": "T"})
     assert '504<br><span class="quiet">not executed yet</span>' in browser.get("/").text
@@ -174,6 +173,5 @@ def test_looking_at_the_page_is_no_request_of_the_connector(running: Talking, br
 
 
 def test_a_long_body_is_shown_in_part(running: Talking, browser: httpx.Client) -> None:
-    """The page cuts the body of a large batch."""
     running.post("/tag/batch", {"tags": [{"name": f"T{number}", "description": "d" * 300} for number in range(2000)]})
     assert len(browser.get("/console/live").content) < 200_000

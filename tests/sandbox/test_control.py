@@ -72,7 +72,6 @@ def test_a_reset_makes_it_as_new(running: Talking) -> None:
 
 
 def test_settings_change_only_what_they_name(running: Talking) -> None:
-    """A changed setting takes effect with the next request, and other settings stay."""
     running.control("/settings", {"tagLimit": 0, "teamName": "T"})
     running.control("/settings", {"batchLimit": 1})
     assert running.connector.get("/team/info").json() == {"teamName": "T"}
@@ -87,7 +86,6 @@ def test_settings_change_only_what_they_name(running: Talking) -> None:
     [{"tagLimit": "1"}, {"tagLimit": -1}, {"statusForItemErrors": 500}, {"teamname": "x"}, [], {"batchLimit": True}],
 )
 def test_a_setting_that_is_not_understood_is_refused(running: Talking, body: Any) -> None:
-    """An unknown or invalid setting answers 400, and nothing changes."""
     before = running.state()
     assert running.outsider.post("/settings", json=body).status_code == 400
     assert running.state() == before

@@ -344,38 +344,33 @@ def _answered(state: GroupState, outcome: PostedTimeStatus) -> GroupState:
     return S.TROUBLED if outcome is TROUBLE else S.ACKNOWLEDGED
 
 
+def _to(state: GroupState) -> Next:
+    return lambda *_: state
+
+
 ACTS: Mapping[str, tuple[Act, Next]] = {
     "offer": (
-        lambda inbox, entry, outcome: inbox.receive(replace(OFFER, digest=entry.digest)),
+        lambda inbox, entry, _: inbox.receive(replace(OFFER, digest=entry.digest)),
         lambda state, outcome: state if outcome is SUCCESS else S.RECEIVED,
     ),
-    "offer other content": (
-        lambda inbox, entry, outcome: inbox.receive(replace(OFFER, digest="digest-3")),
-        lambda state, outcome: state,
-    ),
-    "revise": (lambda inbox, entry, outcome: inbox.revise(OTHER), lambda state, outcome: S.RECEIVED),
-    "begin": (
-        lambda inbox, entry, outcome: inbox.begin(replace(entry, outcome=None), "ledger"),
-        lambda state, outcome: S.DELIVERING,
-    ),
+    "offer other content": (lambda inbox, *_: inbox.receive(replace(OFFER, digest="digest-3")), lambda state, _: state),
+    "revise": (lambda inbox, *_: inbox.revise(OTHER), _to(S.RECEIVED)),
+    "begin": (lambda inbox, entry, _: inbox.begin(replace(entry, outcome=None), "ledger"), _to(S.DELIVERING)),
     "decide": (_decide(waits=True), _waiting),
     "decide at once": (_decide(waits=False), _answered),
-    "find a conflict": (_decide(waits=True, is_conflict=True), lambda state, outcome: S.CONFLICT),
+    "find a conflict": (_decide(waits=True, is_conflict=True), _to(S.CONFLICT)),
     "repeat": (
-        lambda inbox, entry, outcome: inbox.answer_again(entry, waits=True),
+        lambda inbox, entry, _: inbox.answer_again(entry, waits=True),
         lambda state, outcome: _waiting(state, outcome) if state is S.GIVEN_UP else state,
     ),
-    "repeat at once": (lambda inbox, entry, outcome: inbox.answer_again(entry, waits=False), _answered),
+    "repeat at once": (lambda inbox, entry, _: inbox.answer_again(entry, waits=False), _answered),
     "acknowledge": (
         lambda inbox, entry, outcome: inbox.acknowledged(entry.group_id, outcome),
         lambda state, outcome: state if state is S.CONFLICT else _answered(state, outcome),
     ),
-    "give up": (
-        lambda inbox, entry, outcome: inbox.given_up(entry.group_id, "unknown"),
-        lambda state, outcome: S.GIVEN_UP,
-    ),
-    "settle": (_settle("fetch"), lambda state, outcome: S.ACCEPTED if state is S.CONFLICT else state),
-    "settle at once": (_settle("webhook"), lambda state, outcome: S.ACKNOWLEDGED if state is S.CONFLICT else state),
+    "give up": (lambda inbox, entry, _: inbox.given_up(entry.group_id, "unknown"), _to(S.GIVEN_UP)),
+    "settle": (_settle("fetch"), lambda state, _: S.ACCEPTED if state is S.CONFLICT else state),
+    "settle at once": (_settle("webhook"), lambda state, _: S.ACKNOWLEDGED if state is S.CONFLICT else state),
 }
 """Each write of the inbox, and the state that follows."""
 

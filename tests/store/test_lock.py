@@ -128,7 +128,6 @@ def test_a_lock_of_another_machine_is_taken_after_its_heartbeat_stopped(
 
 
 def test_a_process_with_a_clock_ahead_does_not_take_a_live_lock(url: str) -> None:
-    """Neither on SQLite nor on a server."""
     clock = Clock(time.time() + 600)
     with open_state(url, write=True) as first, open_state(url, write=True, now=clock.now) as other:
         first.lock(ELSEWHERE, wait=0, request_timeout=0)
@@ -268,7 +267,6 @@ def test_a_lock_by_hand_ends_only_by_its_id(path: Path) -> None:
 
 
 def test_a_force_unlocked_process_cannot_write(state: State) -> None:
-    """Its next write raises `LockLost` and changes nothing."""
     lease = state.lock(HERE, wait=0, request_timeout=0)
     state.begin_run(run())
     assert state.force_unlock(lease.info.id)
@@ -280,7 +278,6 @@ def test_a_force_unlocked_process_cannot_write(state: State) -> None:
 
 
 def test_a_heartbeat_extends_the_lock(state: State, path: Path) -> None:
-    """The end of the lock moves while its holder is alive."""
     with rival(path, lease_seconds=1.0):
         first, deadline = state.current_lock(), time.monotonic() + 20
         while (now := state.current_lock()) == first and time.monotonic() < deadline:

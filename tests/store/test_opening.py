@@ -45,7 +45,6 @@ def ordinary_user(*paths: Path) -> Iterator[None]:
 
 @contextmanager
 def sealed(folder: Path) -> Iterator[None]:
-    """Make the folder read-only."""
     folder.chmod(0o555)
     try:
         with ordinary_user(folder, *folder.iterdir()):
@@ -86,7 +85,6 @@ def refusal(path: Path | str, *, write: bool) -> SyncengineError:
 
 
 def test_a_missing_state_reads_as_empty_and_stays_missing(path: Path) -> None:
-    """A plan creates no file."""
     with open_state(str(path / "deeper" / "state.db"), write=False) as state:
         assert not state.exists
         assert list(state.rows()) == state.runs(1) == state.open_sessions() == state.members(["x"]) == []

@@ -1,4 +1,4 @@
-"""A plan that reads during an apply never takes the row of an open call for certain."""
+"""The SQL statements of a state: how many a call takes, and that a reader between any two sees a call whole."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import event
 
 from syncengine.effects import Effect
-from syncengine.resource import Recorded
-from syncengine.state.records import Attempt, Settlement
+from syncengine.resource import Recorded, Status
+from syncengine.state.records import Attempt, CallFailure, Settlement
 from syncengine.state.store import State, open_state
 
-from .estate import applied, applying, category, tag, whole
+from .estate import applied, applying, category, run, tag, whole
 
 A, X, Y = tag("a"), category("x"), category("y")
 KEYS = (A, X, Y)
@@ -67,3 +67,34 @@ def test_a_call_that_begins_or_ends_during_a_reading_is_seen_whole(url: str, rea
             statements = len(executed)
             number += 1
     assert statements > 0
+
+
+def statements(url: str, number: int, size: int) -> int:
+    """The number of statements for calls that create, change, delete and fail, with `size` tags each."""
+    counted = []
+
+    def count(_c: Any, _u: Any, _statement: str, parameters: Any, _x: Any, _many: bool) -> None:
+        counted.append(len(parameters) if isinstance(parameters, list) else 1)  # an `executemany` sends each set
+
+    with applying(url, run(number)) as state:
+        event.listen(state.database.engine, "before_cursor_execute", count)
+        keys = [tag(f"{number}-{n}") for n in range(size)]
+        calls = {
+            "makes": tuple(whole(key, description="a") for key in keys),
+            "changes": tuple(whole(key, description="b") for key in keys),
+            "takes": tuple(Effect(key=key, status=Status.DELETED) for key in keys),
+        }
+        for call, effects in calls.items():
+            applied(state, call, *effects)
+        state.intend({"refused": Attempt("upsertTags", calls["makes"])})
+        state.fail([CallFailure("refused", tuple(keys), "no")])
+        state.record(calls["changes"])
+        state.end_run("complete", {})
+    return sum(counted)
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_statements_of_a_call_do_not_depend_on_its_size(url: str) -> None:
+    """With a database server, each statement may be a round trip."""
+    few, many = statements(url, 1, 2), statements(url, 2, 500)
+    assert many <= few + 5 < 130
