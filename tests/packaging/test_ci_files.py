@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -35,6 +36,11 @@ def ci_files(folder: Path, *arguments: str) -> dict[str, Any]:
     return {name: yaml.safe_load((folder / "made" / name).read_text(encoding="utf-8")) for name in VARIABLES}
 
 
+def shell(command: str, folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    given = {"PATH": os.environ["PATH"], **environ}
+    return subprocess.run(["bash", "-ec", command], cwd=folder, env=given, capture_output=True, text=True, check=False)
+
+
 def package_variables(variables: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in variables.items() if name != "GIT_DEPTH"}
 
@@ -50,10 +56,7 @@ def test_examples_name_no_package_until_somebody_chooses_one(tmp_path: Path) -> 
     for name, document in ci_files(tmp_path).items():
         assert package_variables(document[VARIABLES[name]]) == {"SYNCENGINE_PACKAGE": ""}
     for name in ("INSTALL", "WHEELS"):
-        environ = {"PATH": "/usr/bin:/bin", "SYNCENGINE_PACKAGE": ""}
-        done = subprocess.run(
-            ["bash", "-ec", COMMANDS[name]], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
-        )
+        done = shell(COMMANDS[name], tmp_path, SYNCENGINE_PACKAGE="")
         assert done.returncode != 0
         assert "syncengine init --ci HOST --install REQUIREMENT" in done.stderr
 
@@ -65,6 +68,9 @@ def test_jobs_are_not_written_without_a_package_to_install(tmp_path: Path, host:
     done = project.run("init", "my proj", "--ci", host)
     assert (done.code, "error[usage]: --ci needs --install REQUIREMENT" in done.err) == (64, True), done.err
     assert "git remote get-url origin" in done.err
+    for package, words in (("", "give REQUIREMENT"), ("syncengine", "another project's library")):
+        refused = project.run("init", "my proj", "--ci", host, "--install", package)
+        assert (refused.code, words in refused.err) == (64, True), refused.err
     assert not (tmp_path / "my proj").exists()
     lines = [shlex.split(line) for line in done.err.splitlines() if line.startswith("  syncengine init ")]
     kinds = [re.search(r"==|git\+|\.whl", line[-1]) for line in lines]
@@ -93,12 +99,11 @@ def test_the_jobs_install_nothing_else(name: str) -> None:
 def test_a_wheel_that_a_branch_brings_is_not_installed(tmp_path: Path, committed: str) -> None:
     (tmp_path / committed).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / committed).symlink_to("elsewhere")
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    git(tmp_path, "init", "-q")
     command = COMMANDS["INSTALL_WHEELS"].replace("python", "echo installs")
     for files, code in (([], 0), ([committed], 1)):
-        if files:
-            subprocess.run(["git", "add", "-f", *files], cwd=tmp_path, check=True)
-        done = subprocess.run(["bash", "-ec", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+        git(tmp_path, "add", "-f", *files)
+        done = shell(command, tmp_path)
         assert (done.returncode, "installs" in done.stdout) == (code, code == 0)
 
 
@@ -127,10 +132,9 @@ TAKEN = {
 
 
 @pytest.mark.parametrize(("text", "package"), TAKEN.items(), ids=TAKEN)
-def test_another_source_can_be_named(tmp_path: Path, text: str, package: str) -> None:
-    """A requirement, wheel or repository appears in both files, with the PostgreSQL extra, in pip's syntax."""
-    for name, document in ci_files(tmp_path, "--install", text).items():
-        assert package_variables(document[VARIABLES[name]]) == {"SYNCENGINE_PACKAGE": package}
+def test_another_source_can_be_named(text: str, package: str) -> None:
+    """A requirement, wheel or repository gets the PostgreSQL extra, in pip's syntax."""
+    assert installation_of(text).package == package
 
 
 def test_a_mirror_of_the_index_can_be_named(tmp_path: Path) -> None:
@@ -144,7 +148,6 @@ def test_a_mirror_of_the_index_can_be_named(tmp_path: Path) -> None:
 REFUSED = {
     "syncengine": "another project's library",
     "SyncEngine==0.3.0": "another project's library",
-    "": "give REQUIREMENT",
     " x": "expected a requirement",
     "-r x.txt": "expected a requirement",
     'x"\n  - run: id': "expected a requirement",
@@ -180,11 +183,10 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "words"), REFUSED.items(), ids=REFUSED)
-def test_what_must_not_be_installed_or_committed_is_refused(tmp_path: Path, text: str, words: str) -> None:
-    """A package of another project, an unpinned one, a secret or a broken URL is a usage error; nothing is written."""
-    done = Project(tmp_path, "sandbox").run("init", "made", "--install", text)
-    assert (done.code, words in done.err) == (64, True), done.err
-    assert not (tmp_path / "made").exists()
+def test_what_must_not_be_installed_or_committed_is_refused(text: str, words: str) -> None:
+    """A package of another project, an unpinned one, a secret or a broken URL."""
+    with pytest.raises(ValueError, match=re.escape(words)):
+        installation_of(text)
 
 
 BEFORE = starter_files()

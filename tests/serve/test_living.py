@@ -9,11 +9,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.program import tag
-from tests.cli.service import KEY
 from tests.posted_time.receiver import receiving
 from tests.support.ports import unused_port
 
@@ -270,23 +270,28 @@ def test_another_address_of_the_probes_counts_from_the_next_start(estate: World)
 # --- answers of the service
 
 
-@pytest.mark.parametrize(("posted", "words"), [("", "unregister webhook"), (HOOK, "did not register")])
-def test_a_foreign_webhook_is_explained_and_ends_it(estate: World, posted: str, words: str) -> None:
-    """A team has one webhook. `serve` exits with 1 if it did not register it, which stays registered."""
+ENDS: dict[str, tuple[dict[str, Any], dict[str, str], int, str]] = {
+    "a foreign webhook": ({}, {}, 1, "unregister webhook"),
+    "a foreign webhook for a webhook": ({"posted": HOOK.format(port=unused_port())}, {}, 1, "did not register"),
+    "another team": ({"service": ("team: Others",)}, {}, 7, "Others"),
+    "another key": ({}, {"SYNCENGINE_API_KEY": "another-key"}, 7, "key"),
+    "an unknown name": ({"sinks": LEDGER.replace("tag.name", "tag.nmae")}, {}, 8, "syncengine.yaml:"),
+}
+
+
+@pytest.mark.parametrize(("settings", "environ", "code", "words"), ENDS.values(), ids=ENDS)
+def test_a_start_that_can_lead_to_nothing_ends(
+    estate: World, settings: dict[str, Any], environ: dict[str, str], code: int, words: str
+) -> None:
+    """A team has one webhook, and that of another connector stays registered. Another team's time does not get into
+    this ledger. A template is checked before any group is fetched."""
     estate.subscribe_another()
-    estate.settings(posted=posted.format(port=unused_port()))
-    served = estate.serve()
-    assert served.ends() == 1
+    estate.settings(**settings)
+    served = estate.serve(environ=environ)
+    assert served.ends() == code
     assert words in served.messages("ended")[0]
+    assert code == 1 or estate.told("registerFetchClient") == 0
     assert estate.connection()["callbackUrl"] == "http://127.0.0.1:9/theirs"
-
-
-@pytest.mark.parametrize(("service", "key"), [((), "another-key"), (("team: Others",), KEY)], ids=["key", "team"])
-def test_another_team_is_refused(estate: World, service: tuple[str, ...], key: str) -> None:
-    """`serve` exits with 7, so that another team's time does not get into this ledger."""
-    estate.settings(service=service)
-    assert estate.serve(environ={"SYNCENGINE_API_KEY": key}).ends() == 7
-    assert estate.told("registerFetchClient") == 0
 
 
 def test_a_service_that_is_away_at_the_start_is_waited_for(estate: World) -> None:
@@ -300,15 +305,6 @@ def test_a_service_that_is_away_at_the_start_is_waited_for(estate: World) -> Non
     eventually(estate.ready)
     estate.post("a")
     eventually(lambda: estate.ledger() == ["a"])
-
-
-def test_an_invalid_project_file_ends_the_start_with_its_place(estate: World) -> None:
-    """An unknown name in a template exits with 8 before any group is fetched."""
-    estate.settings(sinks=LEDGER.replace("tag.name", "tag.nmae"))
-    served = estate.serve()
-    assert served.ends() == 8
-    assert "syncengine.yaml:" in served.messages("ended")[0]
-    assert "nmae" in served.messages("ended")[0]
 
 
 def test_nothing_is_applied_while_the_project_file_on_disk_is_invalid(estate: World) -> None:
