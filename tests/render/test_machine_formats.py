@@ -12,21 +12,10 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
+from syncengine import errors
 from syncengine.apply.report import Chronicle, Circumstances, Outcome, Report, RunStatus, status_after
 from syncengine.engine import RECORDED
-from syncengine.errors import (
-    AuthFailed,
-    GateTripped,
-    Interrupted,
-    LockHeld,
-    Problems,
-    Severity,
-    StalePlan,
-    SyncengineError,
-    Unreachable,
-    Usage,
-    WrongTeam,
-)
+from syncengine.errors import Severity, SyncengineError
 from syncengine.plan.diff import Action
 from syncengine.render import PLAN_FORMATS, PLAN_REPORTS, REPORT_FORMATS, VALIDATE_FORMATS
 from syncengine.render.ci import github, gitlab, report_junit, sarif
@@ -42,21 +31,7 @@ from syncengine.render.report import TROUBLES, findings, report_of
 from syncengine.render.schemas import schemas
 from syncengine.render.style import PLAIN, Links, Look
 
-from .samples import (
-    FOUND,
-    HOSTILE,
-    PLANS,
-    REPORTS,
-    at,
-    changing,
-    field,
-    mixed,
-    plan_limit,
-    plan_of,
-    said,
-    tag,
-    updating,
-)
+from .samples import FOUND, HOSTILE, PLANS, REPORTS, at, changing, field, plan_limit, plan_of, said, tag, updating
 
 
 def test_every_published_format_is_there() -> None:
@@ -70,7 +45,7 @@ def test_every_outcome_but_applied_has_a_name() -> None:
     assert set(TROUBLES) == set(Outcome) - {Outcome.APPLIED}
 
 
-# --- JSON -------------------------------------------------------------------------------------------------------------
+# --- JSON
 
 
 DOCUMENTS = {
@@ -97,8 +72,15 @@ def test_json_is_printed_whatever_a_value_holds(value: str | int) -> None:
     assert json.loads(plan_json(plan_document(plan_of(change))))["changes"][0]["fields"][0]["after"] == value
 
 
-REFUSED = (GateTripped("no"), StalePlan("no"), LockHeld("no"), WrongTeam("no"), Problems(FOUND), Usage("no"))
-FAILED = (AuthFailed("no"), Unreachable("no"), Interrupted("no"), SyncengineError("no"))
+REFUSED = (
+    errors.GateTripped("no"),
+    errors.StalePlan("no"),
+    errors.LockHeld("no"),
+    errors.WrongTeam("no"),
+    errors.Problems(FOUND),
+    errors.Usage("no"),
+)
+FAILED = (errors.AuthFailed("no"), errors.Unreachable("no"), errors.Interrupted("no"), SyncengineError("no"))
 
 
 def refused(error: SyncengineError) -> Report:
@@ -112,7 +94,7 @@ def test_an_apply_that_never_began_has_a_report_too(error: SyncengineError) -> N
     """In every format. What was refused is recorded in the history, except a usage error, which is no run."""
     status = RunStatus.REFUSED if error in REFUSED else RunStatus.FAILED
     assert status_after(error) is status
-    assert status is RunStatus.FAILED or (error.exit_code in RECORDED) is not isinstance(error, Usage)
+    assert status is RunStatus.FAILED or (error.exit_code in RECORDED) is not isinstance(error, errors.Usage)
     document = report_document(report_of(error))
     assert (document.status, document.plan, document.results) == (status, None, [])
     assert diagnostics_of(document.diagnostics) == error.diagnostics()
@@ -129,7 +111,7 @@ def test_changes_that_were_never_begun_are_skipped_with_the_reason(error: Syncen
 
 @pytest.mark.parametrize("name", ["text", "github", "gitlab", "sarif", "markdown"])
 def test_a_refusal_of_the_whole_plan_is_shown_once(name: str) -> None:
-    said = REPORT_FORMATS[name](report_document(refused(GateTripped("nobody approved"))), PLAIN)
+    said = REPORT_FORMATS[name](report_document(refused(errors.GateTripped("nobody approved"))), PLAIN)
     assert said.count("nobody approved") == 1
     assert "tag/A-" not in said
     assert "Repeat" not in said
@@ -137,13 +119,13 @@ def test_a_refusal_of_the_whole_plan_is_shown_once(name: str) -> None:
 
 def test_junit_shows_an_error_of_the_whole_run() -> None:
     suite = ElementTree.fromstring(
-        report_junit(report_document(report_of(Unreachable("no answer; repeat unchanged"))))
+        report_junit(report_document(report_of(errors.Unreachable("no answer; repeat unchanged"))))
     )[0]
     shown = [(case.get("name"), case[0].get("message")) for case in suite]
     assert shown == [("unreachable", "no answer; repeat unchanged")]
 
 
-# --- SARIF and GitLab -------------------------------------------------------------------------------------------------
+# --- SARIF and GitLab
 
 
 def test_sarif_names_files_as_uris_and_points_at_the_column() -> None:
@@ -177,12 +159,14 @@ def test_a_fingerprint_outlives_a_moved_line() -> None:
 
 
 def test_paths_begin_at_the_root_of_the_repository() -> None:
-    look = Look(prefix="time/project")
+    """A finding without a place names the project file, or hosts would drop it."""
+    look = Look(prefix="time/project", project_file="other.yaml")
     assert json.loads(gitlab(FOUND, look))[0]["location"]["path"] == "time/project/manifests/acme.yaml"
+    assert json.loads(gitlab(FOUND, look))[2]["location"]["path"] == "time/project/other.yaml"
     assert "file=time/project/manifests/acme.yaml," in github(FOUND, look)
 
 
-# --- GitHub -----------------------------------------------------------------------------------------------------------
+# --- GitHub
 
 
 def test_a_workflow_command_points_at_its_line() -> None:
@@ -207,7 +191,7 @@ def test_every_finding_is_one_workflow_command(sample: str) -> None:
     assert all(line.startswith(("::error ", "::warning ")) for line in lines[1:])
 
 
-# --- size -------------------------------------------------------------------------------------------------------------
+# --- size
 
 
 @pytest.mark.parametrize("verbose", [False, True])
@@ -231,12 +215,3 @@ def _calls(name: str, count: int, verbose: bool) -> int:
     finally:
         sys.setprofile(None)
     return calls
-
-
-def test_gitlab_has_what_code_quality_asks_for() -> None:
-    """A finding without a place names the project file, or hosts would drop it."""
-    issues = json.loads(gitlab(mixed()))
-    assert [issue["severity"] for issue in issues] == ["major", "major", "minor", "minor"]
-    assert issues[3]["location"]["path"] == "syncengine.yaml"
-    issues = json.loads(gitlab(mixed(), Look(project_file="other.yaml", prefix="sub")))
-    assert issues[3]["location"]["path"] == "sub/other.yaml"
