@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,9 @@ from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Event
 from syncengine.posted_time.pace import Pace
 from syncengine.project.load import load_project
-from syncengine.project.model import Project
+from syncengine.state.inbox import open_inbox
+from syncengine.state.inbox_model import InboxEntry
+from tests.posted_time.projects import ledger, rows
 
 SWIFT = Pace(first=0.01, longest=0.05, empty=0.01, fetch=1.0, well=0.05, down=0.02, renew=0.1)
 """Short waits that keep tests fast; the loops still wait for the same things."""
@@ -28,8 +28,8 @@ postedTime:
     - {when: not tag, message: Assign a tag before posting.}
   deliver:
     - name: ledger
-      sql: {source: ledger, statement: "INSERT INTO time (id, matter, secs) VALUES (:id, :matter, :secs)",
-            params: {id: "{{ group.groupId }}", matter: "{{ tag.name }}", secs: "{{ duration.seconds }}"}}
+      sql: {source: ledger, statement: "INSERT INTO time (id, matter, secs) VALUES (:id, 7, :secs)",
+            params: {id: "{{ group.groupId }}", secs: "{{ duration.seconds }}"}}
       externalId: "L-{{ group.groupId }}"
 """
 
@@ -38,49 +38,30 @@ postedTime:
 class Line:
     folder: Path
 
-    @property
-    def ledger(self) -> Path:
-        return self.folder / "ledger.db"
-
-    def project(self) -> Project:
-        return load_project(folder=self.folder, environ={"SYNCENGINE_API_KEY": "k"})
-
     def delivery(self) -> Delivery:
-        return Delivery.of(self.project(), {})
+        return Delivery.of(load_project(folder=self.folder, environ={"SYNCENGINE_API_KEY": "k"}), {})
 
     def rows(self) -> list[str]:
         """Ids in the ledger, in the order in which they arrived."""
-        with closing(sqlite3.connect(self.ledger)) as database:
-            return [id for (id,) in database.execute("SELECT id FROM time ORDER BY rowid")]
+        return [id for (id,) in rows(self.folder, "SELECT id FROM time ORDER BY rowid")]
+
+    def entries(self) -> dict[str, InboxEntry]:
+        """The groups in the inbox by their ids."""
+        with open_inbox(str(self.folder / ".syncengine/state.db"), write=False) as inbox:
+            return {entry.group_id: entry for entry in inbox.entries()}
 
     def states(self) -> dict[str, str]:
-        """Group → state in the inbox."""
-        from syncengine.state.inbox import open_inbox
-
-        with open_inbox(self.project().state, write=False) as inbox:
-            return {entry.group_id: entry.state for entry in inbox.entries()}
-
-    def closes(self) -> None:
-        """Rename the ledger's table, so that every insert fails; `opens` restores it."""
-        self._execute("ALTER TABLE time RENAME TO away")
-
-    def opens(self) -> None:
-        self._execute("ALTER TABLE away RENAME TO time")
+        return {id: entry.state for id, entry in self.entries().items()}
 
     def files(self) -> bytes:
         """The content of every file below the project folder."""
         return b"".join(path.read_bytes() for path in self.folder.rglob("*") if path.is_file())
 
-    def _execute(self, statement: str) -> None:
-        with closing(sqlite3.connect(self.ledger)) as database, database:
-            database.execute(statement)
 
-
-def line(folder: Path, text: str = PROJECT) -> Line:
-    made = Line(folder)
-    (folder / "syncengine.yaml").write_text(text, encoding="utf-8")
-    made._execute("CREATE TABLE time (id TEXT, matter TEXT NOT NULL, secs INTEGER)")
-    return made
+def line(folder: Path) -> Line:
+    (folder / "syncengine.yaml").write_text(PROJECT, encoding="utf-8")
+    ledger(folder)
+    return Line(folder)
 
 
 def group(id: str, **given: Any) -> dict[str, Any]:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from syncengine.errors import TroubleKind
+from syncengine.posted_time.build_route import BuiltRoute
+from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, Recalled, Refused, RenderedGroup, Took
 from syncengine.posted_time.templates import Variables
+from syncengine.state.database import open_database
 from syncengine.state.inbox import Inbox
 from syncengine.state.inbox_model import DeliveryKey
+
+T = TypeVar("T")
 
 
 class Dead(BaseException):
@@ -89,3 +95,27 @@ class Moody:
 
     async def close(self) -> None:
         """Do nothing: the sink survives the process."""
+
+
+def lives(
+    state: str, fate: Fate, built: BuiltRoute, work: Callable[[Delivery], Awaitable[T]], now: Callable[[], float]
+) -> T | None:
+    """What `work` returns in the delivery of a process with this state and clock; None if it died."""
+    inbox = MortalInbox(open_database(state, write=True), now)
+    inbox.fate = fate
+    delivery = Delivery(built, inbox, keep=1e9, now=now, clock=now)
+
+    async def living() -> T:
+        try:
+            return await work(delivery)
+        finally:
+            for sink in delivery.route.sinks:
+                await sink.close()
+
+    try:
+        return asyncio.run(living())
+    except Dead:
+        return None
+    finally:
+        fate.left = None
+        inbox.close()

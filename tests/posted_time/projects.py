@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
+
 from syncengine.errors import Diagnostic, Problems
 from syncengine.posted_time.build_route import build
 from syncengine.posted_time.delivery import Delivery
@@ -102,17 +104,40 @@ def project(folder: Path, posted_time: str, sources: str = "ledger: {sql: ledger
     return load_project(folder=folder, environ=environ)
 
 
+def into(deliver: str, more: str = "") -> str:
+    """The text of a `postedTime` with these sinks."""
+    return f"{more}deliver:\n{textwrap.indent(deliver, '  ')}"
+
+
+def project_into(folder: Path, deliver: str, more: str = LOOKUPS, sources: str = "ledger: {sql: ledger.db}") -> Project:
+    """A project with these sinks."""
+    return project(folder, into(deliver, more), sources)
+
+
+def delivery_to(folder: Path, url: str, posted_time: str) -> Delivery:
+    """A delivery into a ledger at a database's URL."""
+    return Delivery.of(project(folder, posted_time, "ledger: {sql: {env: URL}}", URL=url), {"URL": url})
+
+
+def run_sql(url: str, *statements: str) -> list[tuple[Any, ...]]:
+    """Execute statements, and return the rows of the last one."""
+    engine = sa.create_engine(url)
+    found: list[tuple[Any, ...]] = []
+    with engine.begin() as connection:
+        for statement in statements:
+            result = connection.exec_driver_sql(statement)
+            found = [tuple(row) for row in result] if result.returns_rows else []
+    engine.dispose()
+    return found
+
+
 def delivering(
     folder: Path, deliver: str = SQL_SINK, more: str = LOOKUPS, *, now: Callable[[], float] = time.time, **given: Any
 ) -> Delivery:
-    """A delivery into these sinks. `now` is the date and the clock."""
-    found = project(folder, f"{more}deliver:\n{textwrap.indent(deliver, '  ')}", **given)
-    return Delivery.of(found, {}, now=now, clock=time.monotonic if now is time.time else now)
-
-
-def delivering_with(folder: Path, deliver: str, **environ: str) -> Delivery:
-    """A delivery into these sinks without a lookup, with variables in its environment."""
-    return Delivery.of(project(folder, f"deliver:\n{textwrap.indent(deliver, '  ')}"), environ)
+    """A delivery into these sinks. `now` is the date and, unless it is given, the clock; `given` are variables."""
+    clock = given.pop("clock", time.monotonic if now is time.time else now)
+    found = project(folder, into(deliver, more), **given)
+    return Delivery.of(found, given, now=now, clock=clock)
 
 
 def problems(

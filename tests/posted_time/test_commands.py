@@ -7,7 +7,6 @@ import io
 import json
 import os
 import shutil
-import textwrap
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -24,13 +23,12 @@ from syncengine.state.inbox_model import Offer
 from tests.posted_time.desk import at_work
 from tests.posted_time.projects import (
     JSONL,
-    LOOKUPS,
     SQL_SINK,
     delivering,
     in_ledger,
     lines,
-    problems,
     project,
+    project_into,
     rows,
 )
 from tests.posted_time.samples import raw
@@ -161,13 +159,10 @@ def test_a_command_that_cannot_run_reports_it_as_json(folder: Path, words: Seque
 
 
 def test_a_missing_folder_is_an_error_and_no_empty_inbox(tmp_path: Path) -> None:
-    """Otherwise a script that monitors a mistyped folder would never see a failed group."""
+    """Otherwise a script that monitors a mistyped folder would never see a failed group. No inbox is created."""
     ended = program(tmp_path / "nowhere", "inbox")
     assert (ended.code, "no such folder" in ended.err, ended.out) == (64, True, "")
-
-
-def test_the_inbox_command_creates_no_inbox(tmp_path: Path) -> None:
-    project(tmp_path, f"{LOOKUPS}deliver: []\n")
+    project(tmp_path, "deliver: []\n")
     assert program(tmp_path, "inbox").out == "No group is waiting, and none failed.\n"
     assert not (tmp_path / ".syncengine").exists()
 
@@ -208,7 +203,7 @@ def test_an_id_that_is_too_long_for_a_file_is_one_of_the_inbox(folder: Path) -> 
 def test_a_preview_is_offline(tmp_path: Path) -> None:
     """It needs neither the database nor the secrets."""
     deliver = SQL_SINK + "- {name: pms, http: {url: {env: NO_URL}, headers: {Authorization: {env: NO_TOKEN}}}}\n"
-    project(tmp_path, f"{LOOKUPS}deliver:\n{textwrap.indent(deliver, '  ')}", "ledger: {sql: {env: NO_DATABASE}}")
+    project_into(tmp_path, deliver, sources="ledger: {sql: {env: NO_DATABASE}}")
     document = program(tmp_path, "preview", "--sample", "--format", "json").document
     assert [sink["sink"] for sink in document["sinks"]] == ["ledger", "pms"]
 
@@ -226,9 +221,7 @@ deliver:
 DEPENDING = {
     "duration.hours * lookup.person.rate": "2.7778 * <person.rate>",
     "(duration.hours * lookup.person.rate) | round(2)": "2.7778 * <person.rate>",
-    "lookup.person.rate | int": "<person.rate>",
     "-(lookup.person.rate | float)": "-<person.rate>",
-    "[lookup.person.rate, 1] | sum": "0 + <person.rate> + 1",
     "lookup.person.since | local('UTC') | date": "<person.since>",
     "'no. ' + lookup.person.no": "no. <person.no>",
 }
@@ -294,14 +287,6 @@ def test_a_preview_reads_what_serve_would_read(folder: Path) -> None:
     assert (document["groupId"], document["outcome"]) == ("g9", "SUCCESS")
 
 
-def test_preview_reports_project_errors_with_line_and_column(tmp_path: Path) -> None:
-    """`preview` checks the project although it opens no sink."""
-    text = "deliver:\n  - {name: a, when: tga, jsonl: {path: a}}\n"
-    assert problems(tmp_path, text)
-    ended = program(tmp_path, "preview", "--sample")
-    assert (ended.code, "syncengine.yaml:6:23: error[unknown-name]" in ended.err) == (8, True)
-
-
 # --- `retry`
 
 
@@ -320,7 +305,7 @@ def test_retry_settles_a_conflict_only_with_accept(folder: Path) -> None:
     assert (refused.code, "conflict" in refused.err, "--accept" in refused.err) == (1, True, True)
     assert "totalDurationSecs: 3600 → 1\n" in refused.err
     sinks = SQL_SINK + "- {name: later, jsonl: {path: later.jsonl}}\n"
-    project(folder, LOOKUPS + "deliver:\n" + textwrap.indent(sinks, "  "))
+    project_into(folder, sinks)
     accepted = program(folder, "retry", "g3", "--accept")
     assert "g3 was decided without sink later" in accepted.err
     assert (accepted.code, accepted.out) == (0, "Settled: 1 group.\n  g3\n    totalDurationSecs: 3600 → 1\n")
@@ -333,7 +318,7 @@ def test_retry_says_that_a_group_was_decided_before_a_sink_was_added(folder: Pat
     sinks = (
         SQL_SINK + JSONL + "- {name: added, jsonl: {path: added.jsonl}}\n- {name: some, when: tag, jsonl: {path: b}}\n"
     )
-    project(folder, LOOKUPS + "deliver:\n" + textwrap.indent(sinks, "  "))
+    project_into(folder, sinks)
     ended = program(folder, "retry", "g1")
     assert (ended.code, (folder / "added.jsonl").exists()) == (0, False)
     assert "g1 was decided without sink added, as before the sink was added or by --accept, and is not" in ended.err

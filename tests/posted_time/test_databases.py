@@ -28,7 +28,7 @@ from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup,
 from syncengine.posted_time.sinks.sql import SqlSink
 from syncengine.posted_time.templates import Json
 from tests.posted_time.desk import SUCCESS, at_work, outcomes, taking
-from tests.posted_time.projects import locked, project
+from tests.posted_time.projects import delivery_to, locked
 from tests.posted_time.samples import raw
 from tests.posted_time.test_file_sink import Notebook
 
@@ -66,9 +66,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine
 
 
 def delivery(folder: Path, engine: sa.Engine, text: str = SINK, returning: str = "RETURNING number") -> Delivery:
-    url = engine.url.render_as_string(hide_password=False)
-    found = project(folder, text.replace("{returning}", returning), "ledger: {sql: {env: URL}}", URL=url)
-    return Delivery.of(found, {"URL": url})
+    return delivery_to(folder, engine.url.render_as_string(hide_password=False), text.replace("{returning}", returning))
 
 
 def rows(engine: sa.Engine, query: str = "SELECT id, secs FROM hours ORDER BY number") -> list[tuple[object, ...]]:
@@ -119,51 +117,30 @@ class _Stated(Exception):
         self.sqlstate = state
 
 
-STATES = {
-    "22003": None,
-    "23505": None,
-    "28P01": TroubleKind.AUTHENTICATION,
-    "42501": TroubleKind.PERMISSIONS,
-    "25006": TroubleKind.PERMISSIONS,
-    "08006": TroubleKind.UNREACHABLE,
-    "40P01": TroubleKind.UNKNOWN,
-    "42P01": TroubleKind.UNKNOWN,
-}
+Kind = TroubleKind
+MEANINGS: list[tuple[Exception, TroubleKind | None]] = [
+    *((exc.DBAPIError("x", None, _Stated(state)), None) for state in ("22003", "23505")),
+    (exc.DBAPIError("x", None, _Stated("28P01")), Kind.AUTHENTICATION),
+    *((exc.DBAPIError("x", None, _Stated(state)), Kind.PERMISSIONS) for state in ("42501", "25006")),
+    (exc.DBAPIError("x", None, _Stated("08006")), Kind.UNREACHABLE),
+    *((exc.DBAPIError("x", None, _Stated(state)), Kind.UNKNOWN) for state in ("40P01", "42P01")),
+    (exc.OperationalError("x", None, _Stated(None, "password authentication failed")), Kind.AUTHENTICATION),
+    (exc.OperationalError("x", None, _Stated(None, "connection refused")), Kind.UNREACHABLE),
+    (exc.ProgrammingError("x", None, _Stated(None)), Kind.UNKNOWN),
+    (exc.IntegrityError("x", None, _Stated(None)), None),
+    (exc.TimeoutError("pool"), Kind.UNREACHABLE),
+    (OSError("x"), Kind.UNREACHABLE),
+    (OSError(errno.EROFS, "x"), Kind.PERMISSIONS),
+]
 
 
-@pytest.mark.parametrize(("state", "expected"), STATES.items())
-def test_a_sqlstate_is_mapped_to_a_kind_of_trouble(state: str, expected: TroubleKind | None) -> None:
+@pytest.mark.parametrize(("error", "expected"), MEANINGS)
+def test_an_error_means_a_kind_of_trouble_by_its_sqlstate_or_else_its_class_and_text(
+    error: Exception, expected: TroubleKind | None
+) -> None:
     """Violated constraints and bad values are no trouble: they refuse the group."""
-    error = exc.DBAPIError("INSERT", None, _Stated(state))
-    assert meaning(error) is expected
-
-
-def test_after_a_deadlock_the_database_is_not_down() -> None:
-    """Only the transaction has to be repeated."""
-    assert not is_down(exc.DBAPIError("x", None, _Stated("40P01")))
-    assert is_down(exc.DBAPIError("x", None, _Stated("08006")))
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (exc.OperationalError("x", None, _Stated(None, "password authentication failed for user")), "AUTHENTICATION"),
-        (exc.OperationalError("x", None, _Stated(None, "connection refused")), "UNREACHABLE"),
-        (exc.TimeoutError("pool"), "UNREACHABLE"),
-        (OSError("x"), "UNREACHABLE"),
-        (OSError(errno.EROFS, "x"), "PERMISSIONS"),
-        (exc.IntegrityError("x", None, _Stated(None)), None),
-    ],
-)
-def test_without_a_sqlstate_the_exception_class_and_its_text_decide(error: Exception, expected: str | None) -> None:
-    """Some drivers give no SQLSTATE, and a connection that fails has none. A value that does not fit is no trouble."""
     assert isinstance(error, FAILURES)
-    assert meaning(error) is (TroubleKind[expected] if expected else None)
-
-
-@pytest.mark.parametrize("kind", TroubleKind)
-def test_every_kind_of_trouble_has_a_sentence(kind: TroubleKind) -> None:
-    assert sentence("ledger", kind).startswith("ledger ")
+    assert meaning(error) is expected
 
 
 def test_a_cause_names_columns_but_no_text_of_a_check_or_trigger(tmp_path: Path) -> None:
@@ -195,12 +172,14 @@ def test_a_driver_that_is_missing_is_named() -> None:
 
 
 def test_a_file_that_is_no_database_is_trouble(tmp_path: Path) -> None:
-    """SQLite's own error code means UNREACHABLE."""
+    """SQLite's own error code means UNREACHABLE. After a deadlock only the transaction has to be repeated."""
     path = tmp_path / "x.db"
     path.write_text("this is not a database, though it is long enough to look at it twice" * 20)
     with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.DatabaseError) as raised:
         connection.execute("SELECT * FROM sqlite_master")
     assert meaning(raised.value) is TroubleKind.UNREACHABLE
+    assert [is_down(exc.DBAPIError("x", None, _Stated(state))) for state in ("40P01", "08006")] == [False, True]
+    assert all(sentence("ledger", kind).startswith("ledger ") for kind in TroubleKind)
 
 
 def test_a_silent_database_is_given_up_after_its_patience(tmp_path: Path) -> None:

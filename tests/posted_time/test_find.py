@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,13 +19,12 @@ from syncengine.posted_time.build_route import build, warnings_of_sinks
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.retry import deliver_again
-from syncengine.state.database import open_database
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import InboxEntry, PostedTimeStatus
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE
 from tests.posted_time.forgetful import FIND, Entry, Forgetful, finding_sink, forgetting
-from tests.posted_time.mortal import Dead, Fate, MortalInbox
-from tests.posted_time.projects import problems, project
+from tests.posted_time.mortal import Fate, lives
+from tests.posted_time.projects import into, problems, project, project_into
 from tests.posted_time.receiver import Got
 from tests.posted_time.samples import raw
 from tests.support import warm
@@ -47,34 +45,20 @@ class Connector:
     """A connector that may die at any transaction of its inbox, and then starts again."""
 
     def __init__(self, folder: Path, deliver: str, clock: Clock, sources: str = "ledger: {sql: ledger.db}") -> None:
-        self.project = project(folder, f"deliver:\n{textwrap.indent(deliver, '  ')}", sources)
+        self.project = project_into(folder, deliver, "", sources)
         self.clock, self.fate = clock, Fate()
         open_inbox(self.project.state, write=True).close()
 
     def take(self, *groups: dict[str, object], deaths: int | None = None) -> list[Verdict]:
         """The verdicts until it died."""
-        state = open_database(self.project.state, write=True)
-        inbox = MortalInbox(state, self.clock)
-        inbox.fate = self.fate
-        delivery = Delivery(build(self.project, {}, now=self.clock), inbox, keep=1e9, now=self.clock, clock=self.clock)
-        self.fate.left = deaths
         verdicts = list[Verdict]()
+        self.fate.left = deaths
 
-        async def living() -> None:
-            try:
-                for group in groups:
-                    verdicts.append(await delivery.take(group, mechanism="fetch"))
-            finally:
-                for sink in delivery.route.sinks:
-                    await sink.close()
+        async def work(delivery: Delivery) -> None:
+            for group in groups:
+                verdicts.append(await delivery.take(group, mechanism="fetch"))
 
-        try:
-            asyncio.run(living())
-        except Dead:
-            pass
-        finally:
-            self.fate.left = None
-            inbox.close()
+        lives(self.project.state, self.fate, build(self.project, {}, now=self.clock), work, self.clock)
         return verdicts
 
 
@@ -421,7 +405,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("sink", "told"), WRONG.values(), ids=WRONG.keys())
 def test_a_find_that_cannot_find_a_group_is_an_error_at_start(sink: str, told: str, tmp_path: Path) -> None:
-    found = problems(tmp_path, f"deliver:\n{textwrap.indent(sink, '  ')}")
+    found = problems(tmp_path, into(sink))
     assert any(told in problem.message for problem in found), found
 
 

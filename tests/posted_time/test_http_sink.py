@@ -18,9 +18,10 @@ from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import PostedTimeStatus
 from tests.dripping import BODY, HEADERS, dripping
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, refused, taking
-from tests.posted_time.projects import JSONL, delivering, delivering_with, http_sink, problems
+from tests.posted_time.projects import JSONL, delivering, http_sink, problems
 from tests.posted_time.receiver import Receiver, receiving
 from tests.posted_time.samples import raw, some
+from tests.support.ports import unused_port
 
 pytestmark = pytest.mark.slow
 
@@ -32,9 +33,9 @@ def test_a_request_carries_key_body_and_headers(tmp_path: Path, receiver: Receiv
     """
     given = "Authorization: {env: TOKEN}, X-Tag: 'T {{ tag.name }}', content-type: application/x.time+json"
     sink = http_sink(receiver.url, f", headers: {{{given}, idempotency-key: mine}}")
-    delivery = delivering_with(tmp_path, sink, TOKEN="Bearer s3cr3t")
+    delivery = delivering(tmp_path, sink, "", TOKEN="Bearer s3cr3t")
     assert taking(delivery, raw()) == [Verdict(SUCCESS, None, "4711")]
-    taking(delivering_with(tmp_path, http_sink(receiver.url)), raw("g2"))
+    taking(delivering(tmp_path, http_sink(receiver.url), ""), raw("g2"))
     got, plain = receiver.got
     assert (got.method, got.path) == ("POST", "/api/time/ACME-0042")
     assert got.body == {"id": "g1", "secs": 3600, "flag": True, "tags": ["a", 1]}
@@ -69,7 +70,7 @@ def test_each_status_is_a_success_a_refusal_or_trouble(
 ) -> None:
     """Changed content is sent only if the first was certainly not taken: a sink never holds two contents."""
     receiver.says((status, {"error": "java.lang.NullPointerException"}) if status else None, (201, {"id": 1}))
-    with at_work(delivering_with(tmp_path, http_sink(receiver.url))) as desk:
+    with at_work(delivering(tmp_path, http_sink(receiver.url), "")) as desk:
         verdict = desk.take(raw())
         assert (verdict.outcome, [trouble.kind for trouble in desk.troubles]) == (outcome, [kind] if kind else [])
         assert "java" not in (verdict.message or "")
@@ -79,7 +80,7 @@ def test_each_status_is_a_success_a_refusal_or_trouble(
 def test_response_headers_that_never_end_are_trouble(tmp_path: Path) -> None:
     """The answer arrives byte by byte; the timeout ends the wait."""
     with dripping(HEADERS) as server:
-        delivery = delivering_with(tmp_path, http_sink(server.url, ", timeout: 0.2s"))
+        delivery = delivering(tmp_path, http_sink(server.url, ", timeout: 0.2s"), "")
         (verdict,) = taking(delivery, raw())
     assert (verdict.outcome, delivery.troubles[0].kind) == (TROUBLE, TroubleKind.UNREACHABLE)
 
@@ -96,7 +97,7 @@ def test_an_answer_that_is_too_large_is_still_a_success(tmp_path: Path) -> None:
     packed = gzip.compress(b'{"id": 4711, "more": "' + bytes(128 * 1024 * 1024) + b'"}', 1)
     head = b"HTTP/1.1 201 Created\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
     with dripping(BODY, {b"/api/time/ACME-0042": head % len(packed) + packed}) as server:
-        (verdict,) = taking(delivering_with(tmp_path, http_sink(server.url)), raw())
+        (verdict,) = taking(delivering(tmp_path, http_sink(server.url), ""), raw())
     assert verdict == Verdict(SUCCESS, None, None)
 
 
@@ -150,7 +151,7 @@ def test_a_failing_health_path_is_trouble_before_any_delivery(
     status: int, kind: TroubleKind, tmp_path: Path, receiver: Receiver
 ) -> None:
     receiver.answer = lambda got: (status, {})
-    with at_work(delivering_with(tmp_path, http_sink(receiver.url, ", health: /health"))) as desk:
+    with at_work(delivering(tmp_path, http_sink(receiver.url, ", health: /health"), "")) as desk:
         desk.check_sinks()
         assert [t.kind for t in desk.troubles] == [kind]
         assert [t.kind for t in desk.check_sinks()] == [kind]
@@ -236,24 +237,15 @@ def test_settings_and_credentials_make_a_refusal_of_a_status_or_trouble(tmp_path
     assert [verdicts[1].message, verdicts[3].message] == ["The period is closed.", "The period is over."]
 
 
-CAUSES = {
-    "nothing listens": ("http://127.0.0.1:1", "nothing is listening at the address"),
-    "unknown host": ("http://no-such-host.invalid", "the host name cannot be resolved"),
-}
-
-
-@pytest.mark.parametrize(("url", "cause"), CAUSES.values(), ids=CAUSES.keys())
-def test_the_operator_sees_why_a_receiver_cannot_be_reached(url: str, cause: str, tmp_path: Path) -> None:
+def test_the_operator_sees_why_a_receiver_cannot_be_reached(tmp_path: Path) -> None:
     """From a delivery and from a probe; the message for users only says that it cannot be reached."""
-    with at_work(sink(tmp_path, url)) as desk:
+    with at_work(sink(tmp_path, f"http://127.0.0.1:{unused_port()}")) as desk:
         desk.check_sinks()
         (by_probe,) = desk.troubles
         verdict = desk.take(raw())
-        assert by_probe.detail is not None
-        assert verdict.detail is not None
-        assert by_probe.detail.startswith(cause)
-        assert verdict.detail.startswith(cause)
-        assert verdict.message == by_probe.message == "pms cannot be reached."
+        for told in (by_probe, verdict):
+            assert told.message == "pms cannot be reached."
+            assert (told.detail or "").startswith("nothing is listening at the address")
 
 
 def test_a_status_in_both_refuseon_and_troubleon_is_an_error_at_start(tmp_path: Path) -> None:
@@ -324,49 +316,39 @@ NO_NAMES = [".", "..", "../../admin", "x/../y", "./x", "..\\admin", "..;x"]
 def test_a_tag_cannot_change_the_path_of_a_request(path: str, name: str, tmp_path: Path, receiver: Receiver) -> None:
     """A tag such as `..` refuses the group: its user gets a message, and the note names the path."""
     sink = http_sink(receiver.url).replace("/time/{{ tag.name }}", path)
-    told, note = refused(delivering_with(tmp_path, sink), raw(tags=[{"name": name}]))
+    told, note = refused(delivering(tmp_path, sink, ""), raw(tags=[{"name": name}]))
     assert ("pms cannot take this time" in told, "the path of pms would be" in note, receiver.got) == (True, True, [])
 
 
-@pytest.mark.parametrize(
-    ("name", "sent"),
-    [
-        ("A/B", "A%2FB"),
-        ("%2e%2e", "%252e%252e"),
-        ("100%", "100%25"),
-        ("Müller & Söhne", "M%C3%BCller%20%26%20S%C3%B6hne"),
-        ("a+b=c@d:e;f,g", "a%2Bb%3Dc%40d%3Ae%3Bf%2Cg"),
-        ("a\r\nX: 1", "a%0D%0AX%3A%201"),
-    ],
-)
-def test_a_value_in_a_path_is_encoded_as_one_segment(name: str, sent: str, tmp_path: Path, receiver: Receiver) -> None:
-    """The receiver gets exactly this path: no client decodes or normalizes it."""
-    sink = http_sink(receiver.url).replace("{{ tag.name }}", "{{ tag.name }}/time")
-    (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": name}]))
-    assert (verdict.outcome, [got.path for got in receiver.got]) == (SUCCESS, [f"/api/time/{sent}/time"])
+ODD = "A?b#c&d/e"
+PATHS: list[tuple[str, str, str]] = [
+    ("/time/{{ tag.name }}/rows", ODD, "/time/A%3Fb%23c%26d%2Fe/rows"),
+    ("/time/{{ tag.name }}/rows", "%2e%2e", "/time/%252e%252e/rows"),
+    ("/time/{{ tag.name }}/rows", "Müller & Söhne", "/time/M%C3%BCller%20%26%20S%C3%B6hne/rows"),
+    ("/time/{{ tag.name }}/rows", "a+b=c@d:e;f,g", "/time/a%2Bb%3Dc%40d%3Ae%3Bf%2Cg/rows"),
+    ("/time/{{ tag.name }}/rows", "a~b-c_d.e", "/time/a~b-c_d.e/rows"),
+    ("/time/{{ tag.name }}/rows", "a\r\nX: 1", "/time/a%0D%0AX%3A%201/rows"),
+    ("{{ tag.name }}", ODD, "/A%3Fb%23c%26d%2Fe"),
+    ("/time/{{ tag.name | urlencode }}", ODD, "/time/A%3Fb%23c%26d%2Fe"),
+    ("/time?tag={{ tag.name | urlencode }}&x={{ 1 }}", ODD, "/time?tag=A%3Fb%23c%26d%2Fe&x=1"),
+    ("/time?{{ {'tag': tag.name} | urlencode }}", ODD, "/time?tag=A%3Fb%23c%26d%2Fe"),
+    ("{{ '/time?draft=1' if tag else '' }}", ODD, "/time?draft=1"),
+    ("{{ '/time/' ~ tag.name ~ '/rows' }}", ODD, "/time/A%3Fb%23c%26d%2Fe/rows"),
+    ("/time{% for t in group.tags %}/{{ t.name }}{% endfor %}", ODD, "/time/A%3Fb%23c%26d%2Fe"),
+    ("/time/{% include 'part.j2' %}", ODD, "/time/A%3Fb%23c%26d%2Fe"),
+    ("/time{{ tag.externalId }}/{{ 'x' if not tag }}", ODD, "/time/"),
+]
 
 
-PATHS = {
-    "a value": ("/time/{{ tag.name }}/rows", "/api/time/A%3Fb%23c%26d%2Fe/rows"),
-    "a value as the whole path": ("{{ tag.name }}", "/api/A%3Fb%23c%26d%2Fe"),
-    "encoded by hand": ("/time/{{ tag.name | urlencode }}", "/api/time/A%3Fb%23c%26d%2Fe"),
-    "in a query": ("/time?tag={{ tag.name | urlencode }}&x={{ 1 }}", "/api/time?tag=A%3Fb%23c%26d%2Fe&x=1"),
-    "a query of its own": ("/time?{{ {'tag': tag.name} | urlencode }}", "/api/time?tag=A%3Fb%23c%26d%2Fe"),
-    "an expression as the whole path": ("{{ '/time?draft=1' if tag else '' }}", "/api/time?draft=1"),
-    "concatenated": ("{{ '/time/' ~ tag.name ~ '/rows' }}", "/api/time/A%3Fb%23c%26d%2Fe/rows"),
-    "in a loop": ("/time{% for t in group.tags %}/{{ t.name }}{% endfor %}", "/api/time/A%3Fb%23c%26d%2Fe"),
-    "an included file": ("/time/{% include 'part.j2' %}", "/api/time/A%3Fb%23c%26d%2Fe"),
-    "missing values": ("/time{{ tag.externalId }}/{{ 'x' if not tag }}", "/api/time/"),
-}
-
-
-@pytest.mark.parametrize(("path", "sent"), PATHS.values(), ids=PATHS.keys())
-def test_only_the_values_in_a_path_are_encoded(path: str, sent: str, tmp_path: Path, receiver: Receiver) -> None:
-    """Each value is encoded once, wherever it stands."""
+@pytest.mark.parametrize(("path", "name", "sent"), PATHS)
+def test_each_value_in_a_path_is_encoded_once(
+    path: str, name: str, sent: str, tmp_path: Path, receiver: Receiver
+) -> None:
+    """As one segment, wherever it stands; no client decodes or normalizes it."""
     (tmp_path / "part.j2").write_text("{{ tag.name }}")
     sink = http_sink(receiver.url).replace("'/time/{{ tag.name }}'", f'"{path}"')
-    (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": "A?b#c&d/e"}]))
-    assert (verdict.outcome, [got.path for got in receiver.got]) == (SUCCESS, [sent])
+    (verdict,) = taking(delivering(tmp_path, sink, ""), raw(tags=[{"name": name}]))
+    assert (verdict.outcome, [got.path for got in receiver.got]) == (SUCCESS, [f"/api{sent}"])
 
 
 @pytest.mark.parametrize(
@@ -387,7 +369,7 @@ def test_a_secret_file_is_read_again_for_each_request(tmp_path: Path, receiver: 
     token = tmp_path / "token"
     token.write_text("one")
     sink = http_sink(receiver.url, ", headers: {Authorization: {file: token}}")
-    with at_work(delivering_with(tmp_path, sink)) as desk:
+    with at_work(delivering(tmp_path, sink, "")) as desk:
         desk.take(raw("g1"))
         token.unlink()
         assert desk.take(raw("g2")).outcome is TROUBLE
@@ -402,7 +384,7 @@ def test_a_secret_file_is_read_again_for_each_request(tmp_path: Path, receiver: 
 def test_a_header_that_is_not_ascii_is_sent_as_utf_8(name: str, tmp_path: Path, receiver: Receiver) -> None:
     """The receiver of this test decodes headers as Latin-1, as many do."""
     sink = http_sink(receiver.url, ", headers: {X-User: '{{ user.name }}', X-Firm: Müller}")
-    (verdict,) = taking(delivering_with(tmp_path, sink), raw(user={"name": name}))
+    (verdict,) = taking(delivering(tmp_path, sink, ""), raw(user={"name": name}))
     assert verdict.outcome is SUCCESS
     (got,) = receiver.got
     sent = {header: got.headers[header].encode("latin-1").decode() for header in ("x-user", "x-firm")}
@@ -427,7 +409,7 @@ def test_what_cannot_be_sent_refuses_the_group(
 ) -> None:
     """The note names the place, and no request is sent."""
     sink = http_sink(receiver.url, ", headers: {X-User: '{{ user.name }}'}")
-    told, note = refused(delivering_with(tmp_path, sink), raw(**given))
+    told, note = refused(delivering(tmp_path, sink, ""), raw(**given))
     assert (why in told, where in note, receiver.got) == (True, True, [])
 
 

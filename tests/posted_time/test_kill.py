@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import random
-import textwrap
 import time
 from collections import Counter
 from functools import partial
@@ -15,7 +14,7 @@ import pytest
 from syncengine.posted_time.durations import suffixes
 from syncengine.state.inbox import open_inbox
 from tests.posted_time.forgetful import FIND, finding_sink, forgetting
-from tests.posted_time.projects import JSONL, LOOKUPS, SQL_SINK, http_sink, ledger, lines, project, rows
+from tests.posted_time.projects import JSONL, SQL_SINK, http_sink, ledger, lines, project_into, rows
 from tests.posted_time.receiver import Receiver
 from tests.posted_time.worker import work
 from tests.support.warm import working
@@ -38,7 +37,7 @@ def _killed_after(folder: Path, tags: tuple[str, ...], heard: int, pause: float)
 def _killed_and_finished(folder: Path, deliver: str, tags: tuple[str, ...], seed: int) -> None:
     chance = random.Random(seed)
     ledger(folder)
-    project(folder, f"{LOOKUPS}deliver:\n{textwrap.indent(deliver, '  ')}")
+    project_into(folder, deliver)
     for _ in range(KILLS):
         _killed_after(folder, tags, chance.randrange(GROUPS), chance.random() * 0.02)
     with working(work, folder, GROUPS, tags) as last:
@@ -101,7 +100,7 @@ def test_killed_while_many_come_at_once_each_group_is_delivered_once(
     same = '{s: \'{{ group.groupId if group.groupId[-1] in "02468" else "same" }}\'}'
     archive = f"- {{name: archive, jsonl: {{path: out/time.jsonl, json: {same}}}}}\n"
     deliver = archive + http_sink(receiver.url) + SQL_SINK
-    project(tmp_path, f"{LOOKUPS}deliver:\n{textwrap.indent(deliver, '  ')}")
+    project_into(tmp_path, deliver)
     for _ in range(KILLS):
         _killed_at_work(tmp_path, chance)
     with working(partial(work, at_once=True), tmp_path, MANY) as last:
@@ -134,7 +133,7 @@ def test_killed_with_a_receiver_without_keys_each_group_is_there_once(tmp_path: 
     usual = ("take", "take", "take", "cut", "lost", "gateway", "late")
     find = FIND.replace("after: 60s", "after: 1s")
     with forgetting(time.time, 1, usual=usual, latest=0.3, listing=0.3) as pms:
-        project(tmp_path, f"deliver:\n{textwrap.indent(finding_sink(pms.receiver.url, find), '  ')}")
+        project_into(tmp_path, finding_sink(pms.receiver.url, find), "")
         for _ in range(KILLS):
             _killed_after(tmp_path, ("ACME-0042",), chance.randrange(GROUPS), chance.random() * 0.02)
         pms.usual = ("take",)

@@ -13,7 +13,7 @@ import pytest
 
 from syncengine.errors import SyncengineError, TroubleKind
 from syncengine.posted_time.events import Acknowledged, Event, GivenUp, Offered, RetryLater, SinkTrouble, Taken, Verdict
-from syncengine.posted_time.loops import SIDE_BY_SIDE, Acknowledging, Fetching, WebhookRegistered
+from syncengine.posted_time.loops import SIDE_BY_SIDE, Acknowledging, Fetching
 from syncengine.posted_time.pace import WIDTH, Pace, each, side_by_side
 from syncengine.render.posted_time import story_text
 from syncengine.service.client import Client, Conduct
@@ -134,34 +134,6 @@ def test_a_fetch_that_ends_without_an_answer_after_its_time_is_no_trouble(ending
     assert [type(event) for event in fetching(script, Desk(), scene, pace=pace)][:2] == [Offered, Taken]
 
 
-def test_a_webhook_of_the_team_ends_the_loop_with_an_explanation() -> None:
-    """On a 409 the error says how to unregister the webhook, and no second fetch is sent."""
-
-    async def scene(server: Scripted, loop: Fetching, _: list[Event], __: asyncio.Event) -> int:
-        with pytest.raises(WebhookRegistered, match=r"has a webhook.*unregister webhook"):
-            await loop.run()
-        return len(server.heard)
-
-    assert fetching((saying("webhook there", 409),), Desk(), scene) == 1
-
-
-def test_nothing_is_fetched_while_a_sink_is_down() -> None:
-    """The loop fetches again as soon as the sink is up."""
-    desk = Desk(SinkTrouble("ledger", TroubleKind.UNREACHABLE, "The ledger cannot be reached."))
-
-    async def scene(server: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> int:
-        running = asyncio.ensure_future(loop.run())
-        await asyncio.sleep(5 * SWIFT.empty)
-        asked = len(server.heard)
-        desk.troubles = ()
-        await until(told, lambda seen: bool(taken(seen)))
-        stop.set()
-        await running
-        return asked
-
-    assert fetching((saying([group("a")]), NOTHING), desk, scene) == 0
-
-
 @pytest.mark.parametrize("error", [SyncengineError("the state is busy"), KeyError("secret-in-a-key")])
 def test_the_loop_waits_for_an_inbox_that_cannot_store_a_group(error: Exception) -> None:
     """The rest of the answer is dropped, as it is offered again. No text of a foreign exception is repeated."""
@@ -201,25 +173,6 @@ def test_a_stop_aborts_the_open_fetch() -> None:
 
 
 MANY = [f"g{number}" for number in range(WIDTH + 2)]
-
-
-def test_a_stop_finishes_begun_groups_and_leaves_the_rest() -> None:
-    """The other groups are in the inbox, where the next process continues with them."""
-
-    class Slow(Desk):
-        async def again(self, id: str) -> Verdict:
-            stops[0].set()
-            return await super().again(id)
-
-    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
-        stops.append(stop)
-        await loop.run()
-        return told
-
-    desk, stops = Slow(), list[asyncio.Event]()
-    told = fetching((saying([group(id) for id in MANY]),), desk, scene)
-    assert taken(told) == [(id, SUCCESS) for id in MANY[:WIDTH]]
-    assert desk.took == MANY[:WIDTH]
 
 
 def test_the_limit_is_computed_before_each_fetch() -> None:

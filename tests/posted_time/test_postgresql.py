@@ -15,20 +15,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from syncengine.database.open import open_engine
 from syncengine.errors import TroubleKind
-from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.durations import suffixes
 from syncengine.posted_time.receipts import all_of
 from syncengine.project.delivery_schema import LONGEST_OF_TAGS
 from syncengine.state.inbox_model import PostedTimeStatus
 from tests import postgresql
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, Desk, at_work, outcomes, taking
-from tests.posted_time.projects import project
+from tests.posted_time.projects import delivery_to, project, run_sql
 from tests.posted_time.samples import raw, row, some
 from tests.posted_time.worker import work
 from tests.support.ports import unused_port
@@ -65,20 +65,12 @@ def server(cluster: postgresql.Server) -> Iterator[postgresql.Server]:
         cluster.start()
 
 
-def do(server: postgresql.Server, *statements: str) -> None:
-    engine = sa.create_engine(server.url())
-    with engine.begin() as connection:
-        for statement in statements:
-            connection.exec_driver_sql(statement)
-    engine.dispose()
+def do(server: postgresql.Server, *statements: str) -> list[tuple[Any, ...]]:
+    return run_sql(server.url(), *statements)
 
 
 def ids(server: postgresql.Server, table: str = "time", column: str = "id") -> list[str]:
-    engine = sa.create_engine(server.url())
-    with engine.connect() as connection:
-        found = list(connection.exec_driver_sql(f"SELECT {column} FROM {table} ORDER BY {column}").scalars())
-    engine.dispose()
-    return found
+    return [id for (id,) in do(server, f"SELECT {column} FROM {table} ORDER BY {column}")]
 
 
 @contextmanager
@@ -102,13 +94,11 @@ def receipts(server: postgresql.Server) -> list[str]:
     return ids(server, "syncengine_receipts", "group_id")
 
 
-def delivery(folder: Path, url: str, deliver: str = DELIVER) -> Delivery:
-    return Delivery.of(project(folder, deliver, "ledger: {sql: {env: URL}}", URL=url), {"URL": url})
-
-
 def test_a_violated_constraint_is_a_refusal_and_writes_nothing(server: postgresql.Server, tmp_path: Path) -> None:
     """The next group is delivered."""
-    verdicts = taking(delivery(tmp_path, server.url()), raw("g1", totalDurationSecs=0, timeRows=[]), raw("g2"))
+    verdicts = taking(
+        delivery_to(tmp_path, server.url(), DELIVER), raw("g1", totalDurationSecs=0, timeRows=[]), raw("g2")
+    )
     assert outcomes(verdicts) == [REFUSED, SUCCESS]
     assert verdicts[0].message == "ledger rejected the time: something in it does not fit there."
     assert verdicts[0].detail == "a constraint is violated (SQLSTATE 23514, constraint time_secs_check, table time)"
@@ -117,13 +107,13 @@ def test_a_violated_constraint_is_a_refusal_and_writes_nothing(server: postgresq
 
 def test_a_server_that_goes_away_is_trouble_until_it_is_back(server: postgresql.Server, tmp_path: Path) -> None:
     """A server that is down at the start is trouble as well, and no error of the project."""
-    with at_work(delivery(tmp_path, server.url())) as desk:
+    with at_work(delivery_to(tmp_path, server.url(), DELIVER)) as desk:
         assert desk.take(raw("g1")).outcome is SUCCESS
         server.stop()
         verdict = desk.take(raw("g2"))
         assert (verdict.outcome, verdict.message) == (TROUBLE, "ledger cannot be reached.")
         assert [(t.sink, t.kind) for t in desk.check_sinks()] == [("ledger", TroubleKind.UNREACHABLE)]
-    with at_work(delivery(tmp_path, server.url())) as desk:
+    with at_work(delivery_to(tmp_path, server.url(), DELIVER)) as desk:
         assert [(t.sink, t.kind, t.detail) for t in desk.troubles] == [
             ("ledger", TroubleKind.UNREACHABLE, "nothing is listening at the server's address")
         ]
@@ -149,7 +139,7 @@ def test_the_operator_sees_why_a_database_cannot_be_used(
 ) -> None:
     """At the start and at a delivery. The cause is in the detail, without a password, and not in users' messages."""
     do(server, "DROP ROLE IF EXISTS reader", "CREATE ROLE reader", "GRANT USAGE ON SCHEMA public TO reader")
-    with at_work(delivery(tmp_path, change(server.url()))) as desk:
+    with at_work(delivery_to(tmp_path, change(server.url()), DELIVER)) as desk:
         assert [(t.sink, t.kind) for t in desk.troubles] == [("ledger", kind)]
         verdict = desk.take(raw("g1"))
         desk.check_sinks()
@@ -166,7 +156,7 @@ def test_a_locked_table_is_trouble_until_it_is_unlocked(server: postgresql.Serve
 
     A receipts table that somebody dropped is created again.
     """
-    with at_work(delivery(tmp_path, server.url() + "?options=-c%20statement_timeout%3D500")) as desk:
+    with at_work(delivery_to(tmp_path, server.url() + "?options=-c%20statement_timeout%3D500", DELIVER)) as desk:
         with locked(server, "LOCK TABLE time IN ACCESS EXCLUSIVE MODE"):
             began = time.monotonic()
             verdicts = desk.together(*some(40))
@@ -221,7 +211,7 @@ def test_each_tag_has_a_receipt_of_its_own(server: postgresql.Server, tmp_path: 
     deliver = DELIVER.replace("name: ledger", f"name: {name}\n    each: tag").replace("group.groupId", "tag.name")
     sent = raw(tags=[{"name": "Ä" * 300}, {"name": "B"}, {"name": "A"}], totalDurationSecs=100)
     for _ in range(2):
-        (verdict,) = taking(delivery(tmp_path, server.url(), deliver), sent)
+        (verdict,) = taking(delivery_to(tmp_path, server.url(), deliver), sent)
         assert (verdict.outcome, verdict.external_id) == (SUCCESS, "L-A")
         (tmp_path / ".syncengine/state.db").unlink()
     assert sorted(ids(server, column="id || ' ' || secs")) == ["A 34", "B 33", "Ä" * 300 + " 33"]
@@ -250,7 +240,7 @@ def test_row_and_receipt_are_written_together_or_not_at_all(
 
     If it is cut at the commit, that is unknown: the next attempt looks for receipts.
     """
-    with at_work(delivery(tmp_path, server.url())) as desk:
+    with at_work(delivery_to(tmp_path, server.url(), DELIVER)) as desk:
         desk.take(raw("first"))
         do(server, CUT_OFF, f"{CUTS[when]} FOR EACH ROW EXECUTE FUNCTION cut_off()")
         assert {(v.outcome, v.message) for v in desk.together(*some(5))} == {(TROUBLE, "ledger cannot be reached.")}
@@ -282,7 +272,7 @@ def test_trouble_of_one_group_does_not_affect_the_others(
     happens: str, expected: PostedTimeStatus, server: postgresql.Server, tmp_path: Path
 ) -> None:
     do(server, ROW_OF_G7.format(happens), ON_TIME)
-    with at_work(delivery(tmp_path, server.url())) as desk:
+    with at_work(delivery_to(tmp_path, server.url(), DELIVER)) as desk:
         found = outcomes(desk.together(*some(20)))
         assert found == [expected if number == 7 else SUCCESS for number in range(20)]
     assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(20) if n != 7 or expected is SUCCESS)
@@ -292,7 +282,7 @@ def test_a_locked_row_delays_only_its_group(server: postgresql.Server, tmp_path:
     """The other groups are delivered while it waits."""
     do(server, "CREATE TABLE matter (no INTEGER PRIMARY KEY)", "INSERT INTO matter VALUES (7)")
     do(server, ROW_OF_G7.format("PERFORM no FROM matter FOR UPDATE;"), ON_TIME)
-    with at_work(delivery(tmp_path, server.url())) as desk, ThreadPoolExecutor() as pool:
+    with at_work(delivery_to(tmp_path, server.url(), DELIVER)) as desk, ThreadPoolExecutor() as pool:
         with locked(server, "SELECT no FROM matter FOR UPDATE"):
             verdicts = pool.submit(desk.together, *some(8))
             wait_for_rows(server, 7)
@@ -335,7 +325,7 @@ def test_the_start_is_local_in_every_column(
         '          params: {a: "{{ start }}", b: "{{ start }}", c: "{{ start }}", d: "{{ start }}"}}\n'
     )
     url = f"{server.url()}?options=-c%20timezone%3D{session}"
-    (verdict,) = taking(delivery(tmp_path, url, deliver), raw(**group))
+    (verdict,) = taking(delivery_to(tmp_path, url, deliver), raw(**group))
     assert verdict.outcome is SUCCESS
     do(server, f"CREATE VIEW kept AS SELECT concat_ws('|', a, b, c AT TIME ZONE '{zone}', d) AS id FROM day")
     ((day, moment, instant, text),) = [id.split("|") for id in ids(server, "kept")]
@@ -370,7 +360,7 @@ deliver:
 """
     groups = [raw("short", timeRows=[], description="Über uns"), raw("long", description="word " * 60)]
     groups += [raw("lodz", timeRows=[], description="Łódź"), raw("sought", timeRows=[], description="Łódź")]
-    verdicts = taking(delivery(tmp_path, url, deliver), *groups)
+    verdicts = taking(delivery_to(tmp_path, url, deliver), *groups)
     assert outcomes(verdicts) == [SUCCESS, SUCCESS, REFUSED, REFUSED]
     assert verdicts[2].message == "ledger rejected the time: something in it does not fit there."
     assert verdicts[2].detail == "a value does not fit its column (SQLSTATE 22P05)"
@@ -384,7 +374,7 @@ deliver:
 def test_characters_outside_the_client_encoding_are_refused(server: postgresql.Server, tmp_path: Path) -> None:
     """The driver cannot encode them; that is no error of the program."""
     url = f"{server.url()}?client_encoding=latin1"
-    verdicts = taking(delivery(tmp_path, url), raw("Łódź"), raw("g2"))
+    verdicts = taking(delivery_to(tmp_path, url, DELIVER), raw("Łódź"), raw("g2"))
     assert outcomes(verdicts) == [REFUSED, SUCCESS]
 
 
@@ -392,7 +382,7 @@ def test_row_and_receipt_are_on_disk_before_the_answer(server: postgresql.Server
     """Even if the database sets `synchronous_commit` to off, for a single group and for a batch."""
     do(server, "ALTER TABLE time ADD durable text DEFAULT current_setting('synchronous_commit')")
     url = f"{server.url()}?options=-c%20synchronous_commit%3Doff"
-    with at_work(delivery(tmp_path, url)) as desk:
+    with at_work(delivery_to(tmp_path, url, DELIVER)) as desk:
         desk.take(raw("g0"))
         desk.together(*(raw(f"g{number}") for number in range(1, 9)))
     assert ids(server, column="durable") == ["on"] * 9
@@ -420,7 +410,7 @@ def test_only_the_group_without_a_row_is_refused(
     do(server, f"CREATE FUNCTION booked(text) RETURNS SETOF text LANGUAGE sql AS '{update} RETURNING matter.no'")
     params = '{no: "{{ tag.name }}"}'
     deliver = f'deliver:\n  - {{name: ledger, sql: {{source: ledger, statement: "{statement}", params: {params}}}}}\n'
-    with at_work(delivery(tmp_path, server.url(), deliver)) as desk:
+    with at_work(delivery_to(tmp_path, server.url(), deliver)) as desk:
         tags = ["NO" if number == 2 else f"M{number}" for number in range(5)]
         groups = (raw(f"g{number:02}", tags=[{"name": name}]) for number, name in enumerate(tags))
         verdicts = desk.together(*groups)
@@ -437,7 +427,7 @@ def test_an_exception_of_a_trigger_is_a_refusal_with_any_code(server: postgresql
     body = f"BEGIN IF NEW.id <> ''g2'' THEN {raised}; END IF; RETURN NEW; END"
     do(server, f"CREATE FUNCTION closed() RETURNS trigger LANGUAGE plpgsql AS '{body}'")
     do(server, "CREATE TRIGGER closed BEFORE INSERT ON time FOR EACH ROW EXECUTE FUNCTION closed()")
-    with at_work(delivery(tmp_path, server.url(), DELIVER + "    refused: The period is closed.\n")) as desk:
+    with at_work(delivery_to(tmp_path, server.url(), DELIVER + "    refused: The period is closed.\n")) as desk:
         for code in CODES:
             verdict = desk.take(raw(code))
             assert (code, verdict.outcome, verdict.message) == (code, REFUSED, "The period is closed.")
@@ -493,7 +483,7 @@ def test_after_a_failover_groups_go_to_the_new_server(server: postgresql.Server,
     with postgresql.running() as other, leading(ports := [server.port]) as port:
         do(other, "CREATE TABLE time (id TEXT NOT NULL, secs INTEGER)")
         try:
-            with at_work(delivery(tmp_path, server.url().replace(f":{server.port}/", f":{port}/"))) as desk:
+            with at_work(delivery_to(tmp_path, server.url().replace(f":{server.port}/", f":{port}/"), DELIVER)) as desk:
                 assert desk.take(raw("g1")).outcome is SUCCESS
                 settle(server, "SET default_transaction_read_only = on")
                 ports.append(other.port)
@@ -554,7 +544,7 @@ def test_a_transaction_pooler_is_no_trouble(server: postgresql.Server, tmp_path:
     for name in "ab":
         (tmp_path / name).mkdir()
     with pooled(server) as url:
-        first, second = (delivery(tmp_path / name, url, POOLED) for name in "ab")
+        first, second = (delivery_to(tmp_path / name, url, POOLED) for name in "ab")
         with at_work(first) as one, at_work(second) as other:
             for number in range(15):
                 for name, desk in (("a", one), ("b", other)):

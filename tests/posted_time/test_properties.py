@@ -22,7 +22,7 @@ from syncengine.state.database import LockLost, open_database
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import Inbox, InboxTransaction, open_inbox
 from tests.posted_time.desk import SUCCESS, TROUBLE
-from tests.posted_time.mortal import Dead, Fate, Moody, MortalInbox
+from tests.posted_time.mortal import Fate, Moody, lives
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import raw
 from tests.support.memory import MEMORY
@@ -51,23 +51,9 @@ class World:
 
     def live(self, work: Callable[[Delivery], Awaitable[Verdict | None]], deaths: int | None) -> Verdict | None:
         """Run one process; None if it died."""
-        inbox = MortalInbox(open_database(self.path, write=True), lambda: 1.0)
-        inbox.fate = self.fate
-        bare = bare_route()
-        route = replace(bare, sink_rules=tuple(SinkRule(sink, None) for sink in self.sinks))
-        delivery = Delivery(BuiltRoute(route, Databases()), inbox, keep=1e9, now=lambda: 1.0)
+        route = replace(bare_route(), sink_rules=tuple(SinkRule(sink, None) for sink in self.sinks))
         self.fate.left = deaths
-
-        async def living() -> Verdict | None:
-            return await work(delivery)
-
-        try:
-            return asyncio.run(living())
-        except Dead:
-            return None
-        finally:
-            self.fate.left = None
-            inbox.close()
+        return lives(self.path, self.fate, BuiltRoute(route, Databases()), work, lambda: 1.0)
 
     def offer(self, group: str, content: int, deaths: int | None = None) -> Verdict | None:
         verdict = self.live(

@@ -10,7 +10,6 @@ import os
 import resource
 import signal
 import sqlite3
-import textwrap
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -32,12 +31,11 @@ from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, Desk, at_work, out
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
 from tests.posted_time.projects import (
     JSONL,
-    LOOKUPS,
     SQL_SINK,
     delivering,
     lines,
     locked,
-    project,
+    project_into,
     rows,
 )
 from tests.posted_time.samples import raw, some
@@ -384,7 +382,7 @@ def test_a_death_at_any_instant_of_a_batch_loses_and_doubles_nothing(instants: i
     """The process dies before or after any transaction of the inbox. Some groups have the same line."""
     same = "- {name: archive, jsonl: {path: out/time.jsonl, json: {note: '{{ group.description }}'}}}\n"
     groups = [raw(f"g{number}", description="one" if number % 3 else "two") for number in range(6)]
-    built = build(project(tmp_path, f"{LOOKUPS}deliver:\n{textwrap.indent(same + SQL_SINK, '  ')}"), {}, now=time.time)
+    built = build(project_into(tmp_path, same + SQL_SINK), {}, now=time.time)
     mortal = MortalInbox(open_inbox(str(tmp_path / ".syncengine/state.db"), write=True).database, time.time)
     mortal.fate = Fate(instants)
 

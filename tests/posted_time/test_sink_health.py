@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import textwrap
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +13,9 @@ from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.sink_health import FIRST_REST, IN_DOUBT, LONG_ENOUGH, SinkHealth
 from syncengine.posted_time.sinks.contract import Failed
-from syncengine.state.inbox_model import PostedTimeStatus
-from tests.posted_time.desk import SUCCESS, TROUBLE
+from tests.posted_time.desk import SUCCESS, TROUBLE, at_work
 from tests.posted_time.forgetful import finding_sink, forgetting
-from tests.posted_time.projects import http_sink, project
+from tests.posted_time.projects import delivering, http_sink
 from tests.posted_time.receiver import Receiver
 from tests.posted_time.samples import raw
 
@@ -61,14 +58,11 @@ def nothing(health: SinkHealth) -> None:
 Story = Sequence[tuple[float, Act, str]]
 STORIES: dict[str, Story] = {
     "a new sink is up": [(0, good, UP)],
-    "what a probe finds again is up after a good one": [(0, fails(UNREACHED), DOUBTED), (0, good, UP)],
     "one failure is not reported": [
         (0, fails(ANSWERED), DOUBTED),
         (IN_DOUBT - 0.1, nothing, DOUBTED),
         (IN_DOUBT - 0.1, works, UP),
     ],
-    "a second delivery that fails in a row is reported": [(0, fails(ANSWERED), DOUBTED), (0, fails(ANSWERED), DOWN)],
-    "a probe that fails after a delivery is reported": [(0, fails(ANSWERED), DOUBTED), (0, bad, DOWN)],
     "failures of concurrent groups count as one": [
         (2, fails(RESTARTING, 1.0), DOUBTED),
         (2, fails(RESTARTING, 1.9), DOUBTED),
@@ -186,39 +180,26 @@ class Machine:
     date: float = 1_714_000_000.0
     clock: float = 1_000.0
 
-    def delivering(self, folder: Path, deliver: str, story: Callable[[Delivery], Awaitable[None]]) -> None:
-        found = project(folder, f"deliver:\n{textwrap.indent(deliver, '  ')}")
-
-        async def working() -> None:
-            async with Delivery.of(found, {}, now=lambda: self.date, clock=lambda: self.clock) as opened:
-                await story(opened)
-
-        asyncio.run(working())
+    def delivering(self, folder: Path, deliver: str) -> Delivery:
+        return delivering(folder, deliver, "", now=lambda: self.date, clock=lambda: self.clock)
 
     def waits(self, seconds: float) -> None:
         self.date += seconds
         self.clock += seconds
 
 
-async def outcome(opened: Delivery) -> PostedTimeStatus:
-    return (await opened.take(raw(), mechanism="webhook")).outcome
-
-
 @set_by
 def test_a_failing_sink_is_tried_after_its_usual_rest(step: float, tmp_path: Path, receiver: Receiver) -> None:
     machine = Machine()
-
-    async def story(opened: Delivery) -> None:
-        receiver.answer = lambda got: (503, {}) if got.method == "POST" else (404, {})
-        assert await outcome(opened) is TROUBLE
+    receiver.answer = lambda got: (503, {}) if got.method == "POST" else (404, {})
+    with at_work(machine.delivering(tmp_path, http_sink(receiver.url))) as desk:
+        assert desk.take(raw()).outcome is TROUBLE
         machine.date += step
-        await opened.check_sinks()
-        assert opened.troubles
+        desk.check_sinks()
+        assert desk.troubles
         machine.waits(FIRST_REST)
-        await opened.check_sinks()
-        assert (opened.troubles, opened.is_cautious) == ((), True)
-
-    machine.delivering(tmp_path, http_sink(receiver.url), story)
+        desk.check_sinks()
+        assert (desk.troubles, desk.is_cautious) == ((), True)
 
 
 @set_by
@@ -226,37 +207,30 @@ def test_a_receiver_that_asked_for_a_rest_has_it(step: float, tmp_path: Path, re
     """So does one that asked an earlier process, unless the date was set forward: by it alone the next one counts."""
     machine = Machine()
     receiver.answer, receiver.headers = lambda got: (429, {}), {"Retry-After": "100"}
-
-    async def asks(opened: Delivery) -> None:
-        assert await outcome(opened) is TROUBLE
+    with at_work(machine.delivering(tmp_path, http_sink(receiver.url))) as desk:
+        assert desk.take(raw()).outcome is TROUBLE
         machine.date += step
         machine.waits(99)
-        assert await outcome(opened) is TROUBLE
+        assert desk.take(raw()).outcome is TROUBLE
         assert len(receiver.got) == 1
-
-    async def is_left_alone(opened: Delivery) -> None:
+    with at_work(machine.delivering(tmp_path, http_sink(receiver.url))) as desk:
         machine.waits(86_401)
         receiver.answer = lambda got: (201, {})
-        assert await outcome(opened) is SUCCESS
-
-    machine.delivering(tmp_path, http_sink(receiver.url), asks)
-    machine.delivering(tmp_path, http_sink(receiver.url), is_left_alone)
+        assert desk.take(raw()).outcome is SUCCESS
 
 
 @set_by
 def test_an_attempt_of_unknown_end_is_asked_for_after_its_usual_wait(step: float, tmp_path: Path) -> None:
     """Earlier, what the receiver executes late would not be seen, and the group be sent twice."""
     machine = Machine()
-    with forgetting(lambda: machine.clock) as pms:
-
-        async def story(opened: Delivery) -> None:
-            pms.moods.append("lost")
-            assert await outcome(opened) is TROUBLE
-            machine.date += step
-            machine.waits(59)
-            assert (await outcome(opened), pms.questions) == (TROUBLE, [])
-            machine.waits(2)
-            assert (await outcome(opened), len(pms.questions)) == (SUCCESS, 1)
-            assert len(pms.has("g1")) == 1
-
-        machine.delivering(tmp_path, finding_sink(pms.receiver.url), story)
+    with (
+        forgetting(lambda: machine.clock) as pms,
+        at_work(machine.delivering(tmp_path, finding_sink(pms.receiver.url))) as desk,
+    ):
+        pms.moods.append("lost")
+        assert desk.take(raw()).outcome is TROUBLE
+        machine.date += step
+        machine.waits(59)
+        assert (desk.take(raw()).outcome, pms.questions) == (TROUBLE, [])
+        machine.waits(2)
+        assert (desk.take(raw()).outcome, len(pms.questions), len(pms.has("g1"))) == (SUCCESS, 1, 1)

@@ -24,7 +24,6 @@ from tests.posted_time.projects import (
     LOOKUPS,
     SQL_SINK,
     delivering,
-    delivering_with,
     http_sink,
     in_ledger,
     ledger,
@@ -272,7 +271,7 @@ def test_a_parameter_that_no_database_takes_refuses_the_group(place: str, value:
 def test_half_a_surrogate_pair_in_json_refuses_the_group(tmp_path: Path, receiver: Receiver) -> None:
     """In a request body and in a line. In text of the service it is replaced when the group is read."""
     body = http_sink(receiver.url).replace("flag: true", f'flag: "{HALF}"')
-    assert NO_TEXT in refused(delivering_with(tmp_path, body), raw())[0]
+    assert NO_TEXT in refused(delivering(tmp_path, body, ""), raw())[0]
     assert receiver.got == []
     line = JSONL.replace("}}", f', json: {{x: "{HALF}"}}}}}}')
     assert NO_TEXT in refused(delivering(tmp_path, line, ""), raw("g2"))[0]
@@ -289,7 +288,7 @@ LONG = "x" * (MAX_REFERENCE + 1)
 def test_a_reference_that_is_too_long_is_not_sent(tmp_path: Path, receiver: Receiver) -> None:
     """An HTTP receiver has the group, so it is a success without one; a statement is not run."""
     receiver.answer = lambda got: (201, {"id": LONG})
-    assert taking(delivering_with(tmp_path, http_sink(receiver.url)), raw()) == [Verdict(SUCCESS)]
+    assert taking(delivering(tmp_path, http_sink(receiver.url), ""), raw()) == [Verdict(SUCCESS)]
     sink = SQL_SINK.replace("L-{{ group.groupId }}", LONG)
     assert TOO_LONG in refused(delivering(tmp_path, sink), raw("g2"))[0]
     assert rows(tmp_path) == []

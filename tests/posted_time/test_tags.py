@@ -11,7 +11,6 @@ import pytest
 from syncengine.posted_time.durations import DIVIDE, SAME_NAME, WHOLE, duration_of, shares, suffixes, tag_of
 from syncengine.posted_time.events import Verdict
 from syncengine.project.delivery_schema import DurationSection
-from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, taking
 from tests.posted_time.projects import JSONL, LOOKUPS, SQL_SINK, delivering, http_sink, in_ledger, lines, problems, rows
 from tests.posted_time.receiver import Receiver
@@ -120,56 +119,40 @@ def test_the_request_of_each_tag_has_its_own_key(tmp_path: Path, receiver: Recei
     assert verdict == Verdict(SUCCESS, None, "2")
 
 
-def test_the_line_of_each_tag_names_the_tag(tmp_path: Path) -> None:
-    """Each line holds the whole group."""
-    taking(delivering(tmp_path, JSONL.replace("{name: archive,", "{name: archive, each: tag,"), ""), several())
-    assert [(line["tag"]["name"], line["seconds"], len(line["tags"])) for line in lines(tmp_path)] == [
-        ("ACME-0043", 1800, 2),
-        ("ACME-0042", 1800, 2),
-    ]
+SPLIT = SQL_SINK + EACH
+CLOSED = LOOKUPS + "refuse:\n  - {when: tag.name == 'ACME-0043' and duration.seconds == 3600, message: Closed.}\n"
+REFUSED_FOR: dict[str, tuple[str, str, dict[str, Any], str]] = {
+    "a tag that is not in the ledger": (SPLIT, LOOKUPS, several(A, C), "Matter ACME-0044 is not in the ledger."),
+    "a rule about the second tag": (SPLIT, CLOSED, several(A, B), "Closed."),
+    "a rule about the first tag": (SPLIT, CLOSED, several(B, A), "Closed."),
+    "an unknown split strategy": (SPLIT, LOOKUPS, several(durationSplitStrategy="BY_WEIGHT"), "BY_WEIGHT"),
+    # They would have the same key.
+    "different tags of one name": (
+        SPLIT,
+        LOOKUPS,
+        several(A, {**A, "externalId": "9"}, B),
+        SAME_NAME.format(name="ACME-0042"),
+    ),
+    # The first tag would get all the time, and the others none.
+    "a sink for one tag": (SQL_SINK, LOOKUPS, several(), "ledger takes time with one tag only"),
+    "a tag that no sink takes": (SPLIT + "  when: tag.name == 'ACME-0043'\n", LOOKUPS, several(), "ACME-0042"),
+}
 
 
-def test_a_missing_lookup_for_one_tag_refuses_the_group(tmp_path: Path) -> None:
-    """Nothing is delivered for the other tags, and the message names the tag."""
-    (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH), several(A, C))
-    assert verdict == Verdict(REFUSED, "Matter ACME-0044 is not in the ledger.")
-    assert rows(tmp_path) == []
+@pytest.mark.parametrize(("sink", "more", "sent", "why"), REFUSED_FOR.values(), ids=REFUSED_FOR)
+def test_one_tag_refuses_the_whole_group(sink: str, more: str, sent: dict[str, Any], why: str, tmp_path: Path) -> None:
+    """Nothing is delivered for the other tags."""
+    (verdict,) = taking(delivering(tmp_path, sink, more), sent)
+    assert (verdict.outcome, why in (verdict.message or ""), rows(tmp_path)) == (REFUSED, True, []), verdict
 
 
-def test_a_refuse_rule_is_checked_for_each_tag(tmp_path: Path) -> None:
-    """In any order of the tags; `duration` is that of the group."""
-    more = LOOKUPS + "refuse:\n  - {when: tag.name == 'ACME-0043' and duration.seconds == 3600, message: Closed.}\n"
-    for tags in ((A, B), (B, A)):
-        (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH, more), several(*tags))
-        assert verdict == Verdict(REFUSED, "Closed.")
-
-
-def test_an_unknown_split_strategy_is_refused_by_a_sink_with_each_tag(tmp_path: Path) -> None:
-    """A sink that takes whole groups does not need the strategy."""
-    sent = several(durationSplitStrategy="BY_WEIGHT")
-    (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH), sent)
-    assert (verdict.outcome, "BY_WEIGHT" in (verdict.message or "")) == (REFUSED, True)
-    assert taking(delivering(tmp_path, JSONL, ""), sent | {"groupId": "g2"})[0].outcome is SUCCESS
-    assert rows(tmp_path) == []
-
-
-def test_identical_tags_are_one_and_different_tags_of_one_name_are_refused(tmp_path: Path) -> None:
-    """Two different tags of the same name would have the same key."""
-    twice, other = raw(tags=[A, A]), several(A, {**A, "externalId": "9"}, B)
-    verdicts = taking(delivering(tmp_path, SQL_SINK + EACH), twice, other | {"groupId": "g2"})
-    assert outcomes(verdicts) == [SUCCESS, REFUSED]
-    assert verdicts[1].message == SAME_NAME.format(name="ACME-0042")
-    assert rows(tmp_path) == [("g1", 7, 3600)]
+def test_identical_tags_are_one_and_a_sink_of_whole_groups_needs_no_strategy(tmp_path: Path) -> None:
+    taking(delivering(tmp_path, SPLIT), raw("g0", tags=[A, A]))
+    assert rows(tmp_path) == [("g0", 7, 3600)]
+    assert taking(delivering(tmp_path, JSONL, ""), several(durationSplitStrategy="BY_WEIGHT"))[0].outcome is SUCCESS
 
 
 # --- no tag is lost
-
-
-def test_a_sink_for_one_tag_refuses_a_group_with_several(tmp_path: Path) -> None:
-    """It uses the first tag in its lookup: that tag would get all the time, and the others none."""
-    (verdict,) = taking(delivering(tmp_path), several())
-    assert (verdict.outcome, "ledger takes time with one tag only" in (verdict.message or "")) == (REFUSED, True)
-    assert rows(tmp_path) == []
 
 
 BOTH = "ACME-0042, ACME-0043"
@@ -189,16 +172,11 @@ def test_a_sink_that_uses_all_tags_or_none_takes_the_whole_group(value: str, not
     assert rows(tmp_path, "SELECT id, secs, note FROM time") == [("g1", 3600, note)]
 
 
-@pytest.mark.parametrize(("unmatched", "outcome"), [("refuse", REFUSED), ("accept", SUCCESS)])
-def test_unmatched_decides_on_a_tag_that_no_sink_takes(
-    unmatched: str, outcome: PostedTimeStatus, tmp_path: Path
-) -> None:
-    """`when` is evaluated for each tag; the message names the tag that no sink takes."""
-    sink = SQL_SINK + EACH + "  when: tag.name == 'ACME-0043'\n"
-    (verdict,) = taking(delivering(tmp_path, sink, LOOKUPS + f"unmatched: {unmatched}\n"), several())
-    assert verdict.outcome is outcome
-    assert rows(tmp_path) == ([("g1", 8, 3600)] if unmatched == "accept" else [])
-    assert unmatched == "accept" or "ACME-0042" in (verdict.message or "")
+def test_a_tag_that_no_sink_takes_is_accepted_with_unmatched_accept(tmp_path: Path) -> None:
+    """`when` is evaluated for each tag."""
+    sink = SPLIT + "  when: tag.name == 'ACME-0043'\n"
+    (verdict,) = taking(delivering(tmp_path, sink, LOOKUPS + "unmatched: accept\n"), several())
+    assert (verdict.outcome, rows(tmp_path)) == (SUCCESS, [("g1", 8, 3600)])
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from syncengine.posted_time.events import Acknowledged, Event, RetryLater, Taken
 from syncengine.posted_time.loops import Acknowledging, Fetching
 from syncengine.service.client import Client, Conduct
 from syncengine.service.posted_time import id_in, items_in
-from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.desk import REFUSED, SUCCESS
 from tests.posted_time.test_loops import Desk
@@ -107,8 +106,7 @@ def test_an_unreadable_group_is_refused_and_others_are_delivered(broken: bytes, 
     told, statuses = fetched(posted, body, listing(broken, written("c")), last="c")
     assert outcomes(told) == {"a": SUCCESS, "bad": REFUSED, "b": SUCCESS, "c": SUCCESS}
     assert {"timeGroupId": "bad", "status": "FAILURE", "message": UNREADABLE} in statuses
-    with open_inbox(posted.project().state, write=False) as inbox:
-        (entry,) = [entry for entry in inbox.entries() if entry.group_id == "bad"]
+    entry = posted.entries()["bad"]
     assert (entry.state, entry.body, entry.revision, entry.offers) == ("acknowledged", None, 1, 2)
     assert "only the groupId" in (entry.note or "")
     assert SECRET not in repr(told) + repr(statuses)

@@ -22,6 +22,7 @@ from syncengine.posted_time.events import Answered, Event, Taken
 from syncengine.posted_time.webhook import application
 from syncengine.serve.probes import Server
 from syncengine.service.answers import read_json
+from tests.posted_time.projects import in_ledger
 from tests.serve.in_process import work
 from tests.serve.world import CALLER_KEY, eventually, world
 from tests.support import loopback
@@ -250,9 +251,9 @@ def test_trouble_is_503_and_the_repeated_call_delivers(posted: Line) -> None:
     with receiving(posted) as hook:
         refused = hook.post(json=keyed("no tag", tags=[]))
         assert (refused.status_code, refused.text) == (400, "Assign a tag before posting.")
-        posted.closes()
+        in_ledger(posted.folder, "ALTER TABLE time RENAME TO away")
         first = hook.post(json=keyed("a"))
-        posted.opens()
+        in_ledger(posted.folder, "ALTER TABLE away RENAME TO time")
         assert (first.status_code, bool(first.text), "no such table" in first.text) == (503, True, False)
         assert hook.status(keyed("a")) == 200
     assert posted.rows() == ["a"]
