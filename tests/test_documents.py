@@ -159,12 +159,10 @@ def test_a_valid_citation_is_accepted(text: str) -> None:
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_link_leads_to_a_place_that_exists(path: Path) -> None:
-    """Links in the pages, the README and the files for contributors."""
     assert list(dead_links(path)) == []
 
 
 def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
-    """A missing file and a missing anchor are found."""
     page = tmp_path / "PAGE.md"
     page.write_text('<a id="1"></a>\n## A heading\n[a](#1) [b](#a-heading) [c](#2) [d](GONE.md) [e](PAGE.md#3)\n')
     assert list(dead_links(page)) == ["](#2)", "](GONE.md)", "](PAGE.md#3)"]
@@ -221,7 +219,6 @@ def test_every_operation_of_the_service_is_described(operation: Operation) -> No
 
 
 def test_every_state_of_a_group_is_described() -> None:
-    """The page lists the states of the schema in the same order."""
     schema = schemas()["group.schema.json"]
     states = re.findall(r"^\| `([\w-]+)` \| ", text_of(DOCS / "posted-time.md").partition("## 6.")[2], re.MULTILINE)
     assert states == schema["$defs"]["GroupState"]["enum"]
@@ -315,7 +312,6 @@ def metric_rows() -> Iterator[str]:
 
 @pytest.mark.parametrize(("page", "example"), examples("json"))
 def test_an_example_of_a_format_fits_its_schema(page: str, example: str) -> None:
-    """The example fits the published schema of its format."""
     document = json.loads(example)
     name = document["format"].removeprefix("syncengine.").removesuffix("/v1")
     Draft202012Validator(schemas()[f"{name}.schema.json"]).validate(document)
@@ -352,7 +348,6 @@ ELSEWHERE = {DOCS / "moving.md"}
     "page", [page for page in PAGES if blocks(page, "console") and page not in ELSEWHERE], ids=lambda page: page.name
 )
 def test_commands_print_what_a_page_shows(page: Path, tmp_path: Path) -> None:
-    """The page's commands are executed one after the other."""
     text, walk = walked(page, Walk(tmp_path))
     assert walk == text
 

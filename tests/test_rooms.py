@@ -46,6 +46,5 @@ def test_the_table_in_contributing_has_the_rooms_own_docstrings() -> None:
 
 
 def test_every_room_is_in_the_contract() -> None:
-    """No module of the package is outside of the contract."""
     found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert found - {"__init__", "__main__"} == {room for room in rooms() if "/" not in room}

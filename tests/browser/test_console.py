@@ -92,7 +92,6 @@ def test_a_reported_failure_shows_while_it_lasts(console: Console) -> None:
 
 
 def test_updates_keep_what_a_person_opened_or_typed(console: Console) -> None:
-    """An update of the page keeps an opened body open, and keeps typed text."""
     console.ask("/tag", {"name": "first"})
     console.open()
     console.run("document.querySelector('details > summary').click()")  # between two redraws

@@ -97,7 +97,6 @@ def test_the_odd_one_is_seen_and_the_mass_is_behind_its_row(page: Page) -> None:
 
 
 def test_search_finds_names_and_values_behind_folded_rows(page: Page) -> None:
-    """A row must contain all words, in any case; a folded group opens and says how many of its rows match."""
     page.open(many(1_000))
     page.fill("search", "MATTER 77 reviewed")
     assert page.rows() == ["ACME-77", "ACME-177", "ACME-277", "ACME-377", "ACME-477"]
@@ -150,7 +149,6 @@ def test_a_narrow_page_is_not_wider_than_its_screen(page: Page) -> None:
 
 
 def test_hostile_text_runs_nothing_and_is_found(page: Page) -> None:
-    """Markup in names runs neither on the page nor in a filter's choices, and search finds it."""
     page.open(hostile())
     page.fill("search", '<script>alert("x")</script>')
     assert len(page.rows()) >= 4
@@ -158,7 +156,6 @@ def test_hostile_text_runs_nothing_and_is_found(page: Page) -> None:
 
 
 def test_a_page_runs_no_script_and_no_style_but_its_own(page: Page) -> None:
-    """The Content-Security-Policy blocks an added script and an added style."""
     page.open(plan_of(reviewed(1)))
     page.run(
         "const script = document.createElement('script'); script.textContent = 'document.title = \"owned\"';"
@@ -255,7 +252,6 @@ PLANS: dict[str, Callable[[], Plan]] = {
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_the_page_fits_its_screen(page: Page, plan: str, width: int, scheme: str) -> None:
-    """On a screen and on a phone, every text is readable in both colour schemes, in folded rows too."""
     with emulated(page.browser, width, scheme):
         page.open(PLANS[plan]())
         assert_fits(page.browser)

@@ -110,7 +110,6 @@ def test_a_pod_has_no_right_that_it_does_not_need(pod: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("job", resources("CronJob"), ids=lambda job: job["metadata"]["name"])
 def test_a_job_never_runs_beside_itself(job: dict[str, Any]) -> None:
-    """A CronJob does not overlap itself, and is not retried: its exit code is for people."""
     assert job["spec"]["concurrencyPolicy"] == "Forbid"
     assert job["spec"]["jobTemplate"]["spec"]["backoffLimit"] == 0
 

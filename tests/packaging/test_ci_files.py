@@ -83,7 +83,6 @@ def test_jobs_are_not_written_without_a_package_to_install(tmp_path: Path, host:
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_the_jobs_install_nothing_else(name: str) -> None:
-    """The only pip commands install the variable's package, or wheels built from it."""
     named = '"${SYNCENGINE_PACKAGE:?is empty, name one by syncengine init --ci HOST --install REQUIREMENT}"'
     installs = {line for line in scripts(yaml.safe_load(starter_files()[name])) if re.search(r"\bpip\b", line)}
     assert installs
@@ -108,7 +107,6 @@ def test_a_wheel_that_a_branch_brings_is_not_installed(tmp_path: Path, committed
 
 
 def test_no_text_tells_users_to_install_another_projects_package() -> None:
-    """No document, generated file or message tells users to install `syncengine`, another project's package."""
     texts = [*ROOT.glob("*.md"), *ROOT.glob(".*.yaml"), *(ROOT / "syncengine").rglob("*")]
     for path in texts:
         if path.is_file() and path.suffix in {".md", ".py", ".yml", ".yaml", ".j2", ".html"}:
@@ -255,7 +253,6 @@ def test_a_project_that_exists_gets_jobs_and_keeps_its_files(tmp_path: Path, hos
 
 
 def test_jobs_are_not_written_where_no_host_reads_them(tmp_path: Path) -> None:
-    """`init --ci` in a subfolder of a repository fails and writes nothing."""
     git(tmp_path, "init", "-q")
     done = Project(tmp_path, "sandbox").run("init", "below", "--ci", "github", "--install", PACKAGE)
     assert (done.code, "at the root of a repository" in done.err) == (1, True)

@@ -146,7 +146,6 @@ MANIFEST = """generate:
 
 
 def test_a_missing_driver_is_named_by_the_line_to_type(python: Path, tmp_path: Path) -> None:
-    """The error shows how to install the extra of our package, whose name differs from the command's."""
     (tmp_path / "manifests").mkdir()
     (tmp_path / "syncengine.yaml").write_text(SOURCE)
     (tmp_path / "manifests" / "a.yaml").write_text(MANIFEST)

@@ -201,7 +201,6 @@ def test_what_a_failed_job_passes_on_is_removed_before_anything_can_fail() -> No
 
 
 def test_the_files_name_the_role_that_may_only_read() -> None:
-    """The files say where secrets are set up that the state's reader needs a role with SELECT only."""
     for host in CI.values():
         assert "for a role that may only SELECT" in " ".join(MADE[host].replace("#", " ").split())
 
@@ -244,7 +243,6 @@ def test_the_image_is_built_from_the_source_beside_it(tmp_path: Path) -> None:
 
 
 def test_the_action_installs_the_version_that_a_workflow_pins() -> None:
-    """The action installs the program from its own commit."""
     (step,) = (
         each for each in yaml.safe_load(delivered()["action.yml"])["runs"]["steps"] if each.get("name") == "Install"
     )

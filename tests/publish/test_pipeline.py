@@ -174,7 +174,6 @@ def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forg
 
 
 def test_a_plan_that_may_not_be_applied_fails_its_job(forge: Forge) -> None:
-    """A plan that needs an approval is published and kept, but its job fails until it is approved."""
     checked(forge.plan(forge.propose("remove", tag("HELD-0"), file="all.yaml")), passed=False)
     approval = re.search(r"8@[0-9a-f]{20}", forge.comment())
     assert approval is not None

@@ -40,7 +40,6 @@ def said(done: Ended, host: Imitation) -> bool:
 
 @pytest.mark.parametrize("paging", ["link", "keyset", "number"])
 def test_a_report_goes_into_the_merged_pull_request_of_many(reported: Project, host: Imitation, paging: str) -> None:
-    """A report goes to the merged pull request among many open ones with its commit, whatever the paging."""
     host.crowd, host.page, host.paging = 7, 3, paging
     host.pulls, host.about = {"*": [71, 65]}, {71: still_open(host)}
     host.number = 65
@@ -76,7 +75,6 @@ def test_a_commit_without_a_pull_request_has_no_comment(reported: Project, host:
 
 
 def test_the_pull_request_whose_merge_made_the_commit_is_preferred(reported: Project, host: Imitation) -> None:
-    """Of several merged pull requests with a commit, the one whose merge or squash created it gets the report."""
     for name in ("merge_commit_sha", "squash_commit_sha" if host.kind == "gitlab" else "merge_commit_sha"):
         host.pulls = {"*": [70, 12, 71]}
         host.about = {12: {name: COMMIT}, 71: {"merged_at": "2026-02-02T00:00:00Z"}}

@@ -73,7 +73,6 @@ def test_a_comment_is_created_and_then_updated(project: Project, host: Imitation
 
 
 def test_a_comment_of_a_person_is_never_overwritten(project: Project, host: Imitation) -> None:
-    """A person's comment is never overwritten, even with our marker, nor is one of ours that only quotes it."""
     publish(project, host)
     (body,) = host.bodies()
     host.comments.clear()
@@ -129,7 +128,6 @@ def test_a_token_whose_user_is_unknown_updates_its_comment(project: Project, git
 
 
 def test_duplicates_of_a_race_become_one(project: Project, github: Imitation) -> None:
-    """Of several own comments, only that of the newest run is kept."""
     publish(project, github, run=3)
     (body,) = github.bodies()
     for run in (5, 4):
@@ -311,7 +309,6 @@ def test_outputs_are_handed_to_later_steps_and_jobs(project: Project, github: Im
 
 
 def test_a_saved_plan_is_published_with_the_approvals_of_the_project(project: Project, github: Imitation) -> None:
-    """The comment of a saved plan shows which of its removals the project file approves."""
     assert project.run("apply", "-y").code == 0
     project.wants(tags=[tag("OTHER-1")])
     plan = project.run("plan", "--out", "plan.json", "--format", "json").document
@@ -450,7 +447,6 @@ def test_nothing_of_a_message_reaches_the_comment_as_markup(project: Project, gi
 
 
 def test_without_a_page_of_the_project_the_output_is_a_sentence(project: Project, gitlab: Imitation) -> None:
-    """Without the URL of the project's page, the output is a sentence instead of a link to the comment."""
     for run, word in ((1, "created"), (2, "updated"), (2, "unchanged")):
         assert publish(project, gitlab, CI_PROJECT_URL="", run=run).out == f"Comment {word}.\n"
 

@@ -50,7 +50,6 @@ def files(project: Project) -> dict[str, bytes]:
 
 
 def test_the_plans_of_the_last_merges_are_written(merged: Project, host: Imitation) -> None:
-    """The plan of each recent merge is written to a file named after its pull request."""
     done = fetch(merged, host)
     assert done.code == 0, done.err
     assert files(merged) == {"12.json": PLAN + b" ", "13.json": PLAN}
@@ -95,7 +94,6 @@ def test_an_artifact_without_a_usable_plan_is_skipped(
 
 @on_github
 def test_the_token_is_not_sent_to_the_file_storage(merged: Project, host: Imitation) -> None:
-    """A redirect to GitHub's file storage is followed without the token."""
     assert fetch(merged, host).code == 0
     assert host.anonymous == [True, True]
 
@@ -154,7 +152,6 @@ def test_only_plans_merged_into_this_branch_are_used(
 
 @on_github
 def test_a_renamed_repository_keeps_its_plans(merged: Project, host: Imitation) -> None:
-    """Plans are found after the repository was renamed, though lists have its new name."""
     host.moved = True
     new = {"full_name": "acme/labels"}
     host.about = {n: {"base": {"repo": new}, "head": {"sha": host.heads[n], "repo": new}} for n in (12, 13)}
@@ -166,7 +163,6 @@ def test_a_renamed_repository_keeps_its_plans(merged: Project, host: Imitation) 
 
 @on_github
 def test_an_artifact_of_another_workflow_is_ignored(merged: Project, host: Imitation) -> None:
-    """An artifact `plan` of another workflow is ignored in favour of this workflow's own."""
     ours = {"GITHUB_WORKFLOW_REF": "acme/tags/.github/workflows/syncengine.yml@refs/heads/main"}
     host.kept = {500: {"of": 13, "file": "tfplan.txt"}, 501: {"of": 13, "path": ".github/workflows/other.yml"}}
     host.artifacts |= {500: b"Plan: 1 to add", 501: PLAN + b"  "}

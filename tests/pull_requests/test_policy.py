@@ -51,7 +51,6 @@ def test_removals_that_wait_already_do_not_fail_a_pull_request(eight: Clone) -> 
 
 
 def test_removals_that_trip_the_gate_only_together_are_exit_4(eight: Clone) -> None:
-    """If only waiting and own removals together exceed the limit, the pull request needs the approval: exit 4."""
     eight.merge_unapplied(tags=wanted(*NAMES[:6]))
     eight.commit(tags=wanted(*NAMES[:4]))
     assert gate(eight)["trippedBy"] == ["pull-request"]
@@ -59,33 +58,25 @@ def test_removals_that_trip_the_gate_only_together_are_exit_4(eight: Clone) -> N
     assert eight.code() == 4
 
 
-def test_a_loosened_limit_is_shown_first_and_not_used_yet(eight: Clone) -> None:
-    """A pull request that raises a limit is still held to its base's limit; the change of policy is shown first."""
-    eight.commit(settings=PROJECT + "  maxDeletes: {tags: 100%}\n", tags=wanted(*NAMES[:4]))
+LIMITS = {
+    "loosened": ("100%", NAMES[:4], "4 of 8 tags forgotten, retired or deleted (limit 25%)"),
+    "tightened": ("0", NAMES[:7], "1 of 8 tags forgotten, retired or deleted (limit 0)"),
+    "a count and a share": ("500", NAMES[:4], "4 of 8 tags forgotten, retired or deleted (limit 500 and 25%)"),
+}
+
+
+@pytest.mark.parametrize(("limit", "kept", "reason"), LIMITS.values(), ids=LIMITS)
+def test_the_limits_of_both_sides_hold(eight: Clone, limit: str, kept: tuple[str, ...], reason: str) -> None:
+    """A tightened limit is used at once, a loosened one not yet. The change of policy is shown first."""
+    eight.commit(settings=f"{PROJECT}  maxDeletes: {{tags: {limit}}}\n", tags=wanted(*kept))
     plan = eight.plan()
-    first = plan["diagnostics"][0]
-    assert first["code"] == "policy-changed"
-    sentence = "This pull request changes policy: maxDeletes.tags 25% → 100% (syncengine.yaml:5)"
-    assert first["message"] == sentence
-    assert plan["gate"]["tripped"]
+    sentence = f"This pull request changes policy: maxDeletes.tags 25% → {limit} (syncengine.yaml:5)"
+    assert [(each["code"], each["message"]) for each in plan["diagnostics"]] == [("policy-changed", sentence)]
+    assert (plan["gate"]["tripped"], plan["gate"]["reasons"]) == (True, [reason])
     assert eight.run("plan", "--base", "origin/main").out.startswith(sentence)
     assert eight.run("plan", "--base", "origin/main", "--format", "markdown").out.startswith(f"> **{sentence}**")
     html = eight.run("plan", "--base", "origin/main", "--format", "html").out
     assert html.index(sentence) < html.index('class="lead"')
-
-
-def test_a_tightened_limit_is_used_at_once(eight: Clone) -> None:
-    eight.commit(settings=PROJECT + "  maxDeletes: {tags: 0}\n", tags=wanted(*NAMES[:7]))
-    plan = eight.plan()
-    assert plan["diagnostics"][0]["message"].startswith("This pull request changes policy: maxDeletes.tags 25% → 0")
-    assert [each["code"] for each in plan["diagnostics"]] == ["policy-changed"]  # a limit of 0 is not `limit-loosened`
-    assert plan["gate"]["reasons"] == ["1 of 8 tags forgotten, retired or deleted (limit 0)"]
-
-
-def test_a_count_and_a_share_both_hold(eight: Clone) -> None:
-    """If one side limits by count and the other by share, both limits apply."""
-    eight.commit(settings=PROJECT + "  maxDeletes: {tags: 500}\n", tags=wanted(*NAMES[:4]))
-    assert gate(eight)["reasons"] == ["4 of 8 tags forgotten, retired or deleted (limit 500 and 25%)"]
 
 
 @pytest.mark.parametrize("more", [(), ("--no-state",)])
@@ -107,7 +98,6 @@ def test_the_stricter_level_of_both_sides_counts(eight: Clone, more: tuple[str, 
 
 
 def test_a_changed_policy_is_shown_beside_invalid_rules(eight: Clone) -> None:
-    """A loosened limit is shown even if the rules of the pull request are invalid."""
     eight.commit(rules="rules: [{nme: x}]\n", settings=PROJECT + "  maxDeletes: {tags: 100%}\n")
     done = eight.run("plan", "--base", "origin/main", "--format", "json")
     assert done.code == 8
@@ -117,7 +107,6 @@ def test_a_changed_policy_is_shown_beside_invalid_rules(eight: Clone) -> None:
 
 
 def test_settings_of_the_head_are_used_and_their_changes_are_shown(eight: Clone) -> None:
-    """`tagRemoval` and `defaults` of the pull request are used, and their changes are shown."""
     settings = PROJECT.replace("retire", "forget") + "defaults: {tags: {path: /matters}}\n"
     eight.commit(settings=settings, tags=wanted(*NAMES[:7]))
     plan = eight.plan()

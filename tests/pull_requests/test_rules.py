@@ -18,7 +18,6 @@ def ruled(clone: Clone) -> Clone:
 
 
 def test_a_rule_that_the_pull_request_removes_still_holds(ruled: Clone) -> None:
-    """A rule that the pull request removes still denies its changes, and the removal is shown first."""
     ruled.commit(rules=None, more=BROKEN)
     for more in ((), ("--no-state",)):
         plan = ruled.plan(*more)
@@ -66,7 +65,6 @@ def asking(clone: Clone) -> Clone:
 
 
 def test_a_rule_asks_for_the_approval_of_the_pull_request(asking: Clone) -> None:
-    """A change that a rule requires an approval for trips the gate, attributed to the pull request."""
     asking.commit(tags=TWO)
     assert asking.plan()["gate"]["trippedBy"] == ["pull-request"]
     assert asking.code() == 4

@@ -57,7 +57,6 @@ def compared(clone: Clone, base: str = "main") -> dict[str, str]:
 
 @pytest.mark.parametrize("how", HIDING)
 def test_a_change_that_the_index_hides_is_planned(two: Clone, how: str) -> None:
-    """A change in the work tree is planned even if Git's index hides it, with and without a merge of the base."""
     for words in HIDING[how]:
         two.git(*words)
     path = two.project / "manifests" / "tags.yaml"
@@ -228,7 +227,6 @@ def test_files_beside_the_project_are_those_of_the_base(forge: Forge, place: str
 
 
 def test_files_of_a_submodule_are_read_at_the_commit_of_each_side(two: Clone, tmp_path: Path) -> None:
-    """Files of a submodule are read at the commit of each side, and only uncommitted edits count as uncommitted."""
     rows = Clone(tmp_path / "rows")
     rows.write("m.csv", "n,t\nFenn,x\n")
     rows.git("init", "-q", "-b", "main")

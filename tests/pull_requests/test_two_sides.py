@@ -46,7 +46,6 @@ def test_changes_name_their_origin(beside: Clone) -> None:
 
 
 def test_a_change_of_both_sides_is_the_pull_requests(beside: Clone) -> None:
-    """If the pull request changes a tag differently from its base, the change is the pull request's."""
     beside.commit(tags=tags(**FIRST | {"Brun": "three"}))
     assert origins(beside.plan()) == {"tag/Brun": "pull-request"}
 
@@ -59,7 +58,6 @@ def test_the_exit_code_counts_the_pull_requests_own(beside: Clone) -> None:
 
 
 def test_waiting_changes_are_folded(beside: Clone) -> None:
-    """Waiting changes are one line in text, and folded in Markdown and HTML."""
     text = beside.run("plan", "--base", "origin/main").out
     assert "Plan: 1 to update" in text
     assert "Brun" not in text
@@ -97,7 +95,6 @@ def test_a_branch_behind_its_base_takes_nothing_back(clone: Clone, forge: Forge)
 
 @pytest.mark.parametrize("is_sound", [True, False])
 def test_notes_about_the_merge_come_before_errors(clone: Clone, forge: Forge, is_sound: bool) -> None:
-    """With invalid manifests, the notes about the planned merge and an invalid base come before the errors."""
     forge.merge_elsewhere(clone, more=tags(Fenn="one") if is_sound else "tags: [{name: Fenn, colour: red}]\n")
     clone.commit(new="tags: [{name: Gast, category: nowhere}]\n")
     done = clone.run("plan", "--base", "origin/main", "--format", "json")
@@ -170,7 +167,6 @@ def test_outside_git_is_a_usage_error(tmp_path: Path) -> None:
 
 
 def test_moving_between_files_is_no_change(clone: Clone) -> None:
-    """Renaming a manifest, or moving a tag to another one, is no change."""
     clone.git("mv", "manifests/tags.yaml", "manifests/matters.yaml")
     first = {name: text for name, text in FIRST.items() if name != "Egan"}
     clone.commit(matters=tags(**first), others=tags(Egan="one"))
@@ -203,7 +199,6 @@ def test_a_base_that_is_invalid_leaves_everything_to_the_pull_request(clone: Clo
 
 
 def test_each_side_has_its_own_variables(clone: Clone) -> None:
-    """Variables of the project file and of --var-file are read from each side."""
     block = BLOCK.replace("}}'", "}}', description: '{{ var.a }} {{ var.b }}'")
     clone.write("data/m.csv", "n\nFenn matters\n")
     clone.write("vars.yaml", "b: one\n")
@@ -234,7 +229,6 @@ def test_a_waiting_change_says_why(clone: Clone) -> None:
 
 
 def test_a_refused_run_of_another_branch_explains_nothing(clone: Clone) -> None:
-    """A refused apply of an unmerged branch is not the reason why a change of main is waiting."""
     clone.git("checkout", "-q", "-b", "stray")
     clone.commit(tags=tags(Abel="one"))
     assert clone.run("apply", "-y").code == 4
@@ -243,7 +237,6 @@ def test_a_refused_run_of_another_branch_explains_nothing(clone: Clone) -> None:
 
 
 def test_planning_only_differing_files_makes_the_same_plan(clone: Clone) -> None:
-    """The shortcut that plans only differing files makes the same plan as a full one, with and without the state."""
     many = {f"part{n}": tags(**{f"Part{n}x{m}": "one" for m in range(400)}) for n in range(6)}
     clone.merge_unapplied(**many)
     clone.apply()
@@ -281,7 +274,6 @@ def test_links_submodules_and_large_files_are_those_of_the_revision(clone: Clone
 
 
 def test_ignored_files_are_the_same_on_both_sides(clone: Clone) -> None:
-    """Ignored files, such as data that CI generates, are used for both sides."""
     clone.write(".gitignore", "data/\n")
     clone.merge_unapplied(more=BLOCK)
     clone.write("data/m.csv", "n\nFenn matters\n")

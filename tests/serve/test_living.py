@@ -175,7 +175,6 @@ def test_a_changed_configuration_takes_effect_unless_it_is_invalid(estate: World
 
 
 def test_a_reload_in_an_outage_keeps_the_reported_failure(estate: World) -> None:
-    """While a sink refuses groups but answers probes, a reload does not rescind the reported failure."""
     with receiving() as pms:
         pms.answer = lambda got: (500 if got.method == "POST" else 200, {})
         sink = f"    - {{name: pms, http: {{url: '{pms.url}', json: {{}}}}}}\n"
@@ -295,7 +294,6 @@ def test_a_start_that_can_lead_to_nothing_ends(
 
 
 def test_a_service_that_is_away_at_the_start_is_waited_for(estate: World) -> None:
-    """`serve` waits until the service answers, and then delivers posted time."""
     estate.service.fault("*", times=None, status=503, headers={"Retry-After": "0"})
     served = estate.serve()
     served.says("trouble", 2)

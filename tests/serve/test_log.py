@@ -65,13 +65,11 @@ def test_each_problem_has_a_line_of_its_own_with_its_place() -> None:
 
 
 def test_text_for_people_shows_no_control_characters() -> None:
-    """Control characters are escaped, so that outside text cannot move a terminal's cursor."""
     (line,) = logged(lambda log: log.info("x", "a\x1b[2Jb\nc"), json=False)
     assert line == "2023-11-14T22:13:20.500Z info: a\\x1b[2Jb\\nc"
 
 
 def test_a_reader_that_went_away_ends_nothing() -> None:
-    """Writing to a closed stream loses the line and raises nothing."""
     stream = io.StringIO()
     stream.close()
     Log(stream, lambda: 0.0).error("x", "nobody hears it")
@@ -118,7 +116,6 @@ def test_quiet_keeps_warnings_and_errors() -> None:
 
 
 def test_libraries_write_nothing_between_the_lines() -> None:
-    """Warnings of libraries, such as PostgreSQL's driver, do not get into the log."""
     text = (
         "import logging; from syncengine.serve import log; log.quiet_libraries(); logging.getLogger('x').warning('w')"
     )

@@ -79,7 +79,6 @@ def test_invalid_manifests_count_where_there_is_nothing_but_manifests(outcome: s
 
 
 def test_the_page_shows_what_the_probes_answer() -> None:
-    """The page shows the same facts as the probes, with quoted names escaped."""
     readiness = ready(configuration="line 3: <b> is no setting", reconciled="complete")
     readiness.note_sinks((DOWN,))
     readiness.counts = lambda: {"received": 7}

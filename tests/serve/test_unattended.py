@@ -153,7 +153,6 @@ def test_a_registration_is_renewed_before_it_expires_and_its_settings_hold_from_
 
 
 def test_an_exception_in_a_reload_is_logged_and_the_old_configuration_stays(estate: World) -> None:
-    """An exception during a reload is logged as a bug without its text, and delivery goes on."""
     stream, loads = io.StringIO(), itertools.count()
 
     def load(**given: Any) -> Project:

@@ -131,7 +131,6 @@ def test_a_foreign_webhook_is_not_taken_for_ours_after_a_crash(estate: World) ->
 
 
 def test_a_webhook_whose_registration_lost_its_answer_is_ours(estate: World) -> None:
-    """When the answer to the registration was lost, `serve` recognises the webhook as its own."""
     hooked(estate)
     estate.service.fault("registerWebhook", times=1, drop="after")
     estate.serve_ready()
@@ -166,7 +165,6 @@ def test_the_group_in_hand_is_finished_however_slow_its_sink_is(estate: World, e
 
 
 def test_a_call_of_which_half_has_come_keeps_it_from_nothing(estate: World) -> None:
-    """An unfinished call does not delay the end of the process, and delivers nothing."""
     port = hooked(estate)
     served = estate.serve_ready()
     with socket.create_connection(("127.0.0.1", port)) as caller:
