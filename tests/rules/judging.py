@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from syncengine.errors import Problems
 from syncengine.plan.build import plan
 from syncengine.plan.model import Plan
 from syncengine.resource import Recorded
@@ -32,12 +31,3 @@ def denied(manifests: str, recorded: Iterable[Recorded], expression: str, kind: 
     """Return the addresses that a rule with this expression denies, with `plan` for a denial without an address."""
     made = judged(manifests, recorded, f'name: r, for: {kind}, deny: "{expression}"', **how)
     return [d.address or "plan" for d in made.diagnostics if d.code == "policy-denied"]
-
-
-def failure(manifests: str, recorded: Iterable[Recorded], expression: str) -> list[tuple[str, str]]:
-    """Return the codes and messages of the problems when judging by this expression fails."""
-    try:
-        denied(manifests, recorded, expression)
-    except Problems as problems:
-        return [(each.code, each.message) for each in problems.found]
-    return []
