@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from syncengine.errors import Problems
 from syncengine.project.delivery_schema import Mode, PostedTimeSection, Unmatched, Weighting
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from syncengine.project.references import Reference, secret_at
 from syncengine.project.types import Written
+from tests.manifest.loading import problems
 
 WHOLE = """\
 version: 1
@@ -129,16 +128,13 @@ def test_an_environment_overrides_the_sections(tmp_path: Path) -> None:
         ("127.0.0.1:9001", "127.0.0.2:9001", False),
     ],
 )
-@pytest.mark.parametrize("mode", ["webhook", "fetch"])
 def test_a_webhook_has_an_address_of_its_own(
-    bind: str | None, listen: str | None, is_refused: bool, mode: str, tmp_path: Path
+    bind: str | None, listen: str | None, is_refused: bool, tmp_path: Path
 ) -> None:
     """It must differ from the address of `serve`, even if that is the default. This is checked only in webhook mode."""
     hook = "webhook: {callbackUrl: 'https://h', callerKey: {env: K}" + (f", bind: '{bind}'" if bind else "") + "}"
     serve = f"serve: {{listen: '{listen}'}}\n" if listen else ""
-    (tmp_path / "syncengine.yaml").write_text(f"version: 1\npostedTime:\n  mode: {mode}\n  {hook}\n{serve}")
-    with pytest.raises(Problems) if is_refused and mode == "webhook" else nullcontext() as told:
-        load_project(folder=tmp_path, environ={})
-    if told is not None:
-        (found,) = told.value.diagnostics()
-        assert (found.code, found.line, "serve.listen" in found.message) == ("bad-value", 4, True)
+    for mode, wrong in (("webhook", is_refused), ("fetch", False)):
+        settings = f"version: 1\npostedTime:\n  mode: {mode}\n  {hook}\n{serve}"
+        found = problems(tmp_path, {"syncengine.yaml": settings, "manifests/m.yaml": ""})
+        assert [(d.code, d.line, "serve.listen" in d.message) for d in found] == [("bad-value", 4, True)] * wrong

@@ -1,4 +1,7 @@
-"""Whatever is wrong in a template, the message is a sentence of ours, and none of Python or Jinja2."""
+"""Whatever is wrong in a template, the message is a sentence of ours, and none of Python or Jinja2.
+
+More of them are in `results.json`.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,8 @@ FAILS = {
     "{{ none / x }}": "`/` does not take none and text",
     "{{ [1] + x }}": "`+` does not take a list and text",
     "{{ x * x }}": f"`*` takes two numbers: {NUMBER}",
-    "{{ -x }}": "`-` does not take text",
-    "{{ x < 3 }}": f"text cannot be compared with a number: {NUMBER}",
     "{{ [none, x] | sort }}": "text cannot be compared with none",
     "{{ 1 // 0 }}": "it divides by zero",
-    "{{ x in 5 }}": "`in` looks into a text, a list or a mapping, not into a number",
     "{{ 5 in x }}": "`in` looks for text in a text, not for a number",
     "{{ 5 | list }}": "a list is needed, not a number",
     "{% for a, b in [1] %}{% endfor %}": "a list is needed, not a number",
@@ -43,10 +43,6 @@ FAILS = {
     "{{ x is divisibleby }}": "`divisibleby` lacks `num`",
     "{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}": "`m` has too many arguments",
     "{% macro m(a) %}{% endmacro %}{{ m(b=2) }}": "`m` has no argument `b`",
-    "{{ x is divisibleby 2 }}": (
-        "the format has fewer places than there are values; for a text that is divided, write `| int`"
-    ),
-    "{{ x | map('nope') | list }}": "there is no filter `nope`",
     "{{ [x] | select('%s') | list }}": "there is no test `%s`",
     "{{ [x] | map('y' * 200) | list }}": f"there is no filter `{'y' * 100}`",
     "{{ x | urlize(extra_schemes=['s']) }}": "`s` is no beginning of a URL, such as `https:`",
@@ -61,20 +57,15 @@ FAILS = {
 }
 """Templates that fail with a text `x`, and why."""
 INVALID = {
-    "{{ x": "`}}` is missing at the end",
     "{{ x }": "a value or a bracket is missing before `}`",
     "{{ [x }}": "`]` is needed before `}`",
     "{{ x = 1 }}": "`}}` is needed before `=`",
-    "{{ x | }}": "a name is needed before `}}`",
     "{{ 'x }}": "the quote ' is never closed",
     "{{ x. }}": "a name is missing after the dot",
     "{{ x | uper }}": "there is no filter `uper`; did you mean `upper`?",
     "{{ x is odds }}": "there is no test `odds`; did you mean `odd`?",
     "{% if x %}": "`if` is never closed",
-    "{% if %}{% endif %}": "a value or a bracket is missing before `%}`",
-    "{% endfor %}": "`endfor` cannot stand here",
     "{% for a in x %}{% endif %}": "`endif` cannot stand here, where `for` is not closed",
-    "{% do x %}": "there is no statement `do`",
     "{% set 1 = x %}": "only a name, but not `loop`, can be set",
     "{# x": "`comment` is never closed",
     "{{ m(a=1, a=2) }}{% macro m(a) %}{% endmacro %}": "the argument `a` is given twice",
