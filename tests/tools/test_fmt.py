@@ -186,24 +186,19 @@ def test_check_and_diff_write_nothing(tmp_path: Path) -> None:
     assert fmt(tmp_path, "--check")[0] == 0
 
 
-def test_a_broken_file_is_reported_and_the_others_are_formatted(tmp_path: Path) -> None:
-    project(tmp_path)
-    broken = project(tmp_path, "tags:\n  - name: [a\n", "broken.yaml")
-    code, out, err = fmt(tmp_path)
-    assert (code, out) == (8, "Formatted manifests/m.yaml\n")
-    assert "manifests/broken.yaml:" in err
-    assert broken.read_text(encoding="utf-8") == "tags:\n  - name: [a\n"
-
-
-def test_a_file_that_cannot_be_written_is_reported_and_the_others_are_formatted(tmp_path: Path) -> None:
+def test_files_that_cannot_be_formatted_are_reported_and_the_others_are_formatted(tmp_path: Path) -> None:
+    """A file that cannot be written, here a link, and one with an error are told with their places."""
     others = [project(tmp_path, MESSY, name) for name in ("a.yaml", "c.yaml")]
     shared = project(tmp_path, MESSY, "d.yaml").rename(tmp_path / "shared.yaml")
     (tmp_path / "manifests" / "b.yaml").symlink_to("../shared.yaml")
     code, out, err = fmt(tmp_path)
     assert (code, out) == (1, "Formatted manifests/a.yaml\nFormatted manifests/c.yaml\n")
     assert "manifests/b.yaml: error[unwritable-file]" in err
-    assert [file.read_text() for file in others] == [NEAT, NEAT]
-    assert shared.read_text() == MESSY
+    assert [file.read_text() for file in (*others, shared)] == [NEAT, NEAT, MESSY]
+    broken = project(tmp_path, "tags:\n  - name: [a\n", "broken.yaml")
+    code, out, err = fmt(tmp_path)
+    assert (code, out, "manifests/broken.yaml:2:" in err) == (8, "", True)
+    assert broken.read_text() == "tags:\n  - name: [a\n"
 
 
 def test_a_diff_escapes_text_direction_marks(tmp_path: Path) -> None:
@@ -211,14 +206,11 @@ def test_a_diff_escapes_text_direction_marks(tmp_path: Path) -> None:
     assert "+  - name: A  # \\u202e1000-B é\n" in fmt(tmp_path, "--diff")[1]
 
 
-def test_a_file_with_another_ending_is_no_manifest(tmp_path: Path) -> None:
+def test_a_file_with_another_ending_is_no_manifest_and_json_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text("n\n")
     code, out, err = fmt(tmp_path, "m.csv")
     assert (code, out) == (8, "")
     assert "m.csv: error[not-a-manifest]: not a manifest: its name must end in .yaml, .yml or .json" in err
-
-
-def test_json_and_templates_are_left_alone(tmp_path: Path) -> None:
     project(tmp_path, '{"tags":[{"url":"x","name":"a"}]}', "m.json")
     assert fmt(tmp_path)[:2] == (0, "")
 
