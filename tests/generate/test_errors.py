@@ -333,6 +333,9 @@ def test_a_list_below_the_top_is_found_by_its_path(tmp_path: Path, kind: str) ->
     for path in ("", ", items: data.total", ", items: nowhere"):
         (found,) = problems(tmp_path, files(path))
         assert "for the list in it, write `items: meta.a.b` or `items: data.list`" in found.message
+    for content, words in (('{"a": {}}', "there is nothing"), ('{"a": {"b": null}}', "not null")):
+        (found,) = problems(tmp_path, {**files(", items: a.b"), f"r.{kind}": content})
+        assert (found.code, words in found.message) == ("bad-source", True)
 
 
 def test_json_in_a_cell_is_read(tmp_path: Path) -> None:
@@ -378,12 +381,6 @@ def test_invalid_json_is_an_error(tmp_path: Path, content: str, words: str) -> N
         line = content.strip("[]").replace(",\n", "\n")
         (found,) = problems(tmp_path, {"r.json": line, "manifests/m.yaml": tags_of("jsonl: ../r.json")})
         assert (found.code, words.partition("this")[0].rstrip(" ") in found.message) == ("bad-source", True)
-
-
-def test_a_list_that_is_not_there(tmp_path: Path) -> None:
-    for content, words in (('{"a": {}}', "there is nothing"), ('{"a": {"b": null}}', "not null")):
-        (found,) = problems(tmp_path, {"r.json": content, "manifests/m.yaml": tags_of("json: ../r.json, items: a.b")})
-        assert (found.code, words in found.message) == ("bad-source", True)
 
 
 @pytest.mark.parametrize(

@@ -194,10 +194,6 @@ def test_a_query_writes_no_file(query: str) -> None:
         list(sql_rows("pms", "pms.db", query, {}))
 
 
-def test_a_source_must_be_named_in_the_project_file(database: Path) -> None:
-    assert "did you mean `pms`?" in refused(database, SQL, "sql: {source: pns, query: SELECT 1}").message
-
-
 class Crm(QuietHandler):
     def answer(self) -> None:
         where, query = urlsplit(self.path), parse_qs(urlsplit(self.path).query)
@@ -245,15 +241,6 @@ def url_in(settings: str) -> str:
     return settings.partition("url: '")[2].partition("'")[0]
 
 
-def test_pages_of_a_service(tmp_path: Path, crm: str) -> None:
-    """Pages are followed with headers from the environment."""
-    source = "http: {source: crm, path: /list, items: data.items, paging: {next: next}}"
-    found = list(desired(tmp_path, crm, source).resources.values())
-    assert [r.key.name for r in found] == ["P1-0", "P1-1", "P2-0", "P2-1"]
-    assert [r.body.fields["managedBy"] for r in found] == ["1"] * 4
-    assert found[2].source.data == ("crm", 3)
-
-
 @pytest.mark.parametrize(
     ("source", "asked"),
     [
@@ -286,6 +273,7 @@ def test_a_query_has_variables_for_parameters(database: Path) -> None:
             "sql: {source: pms, query: \"SELECT '{{ var.name }}' AS n\"}",
             "a query cannot contain templates: write `:name`",
         ),
+        ("sql: {source: pns, query: SELECT 1}", "did you mean `pms`?"),
         ("sql: {source: pms, query: 'SELECT 1', params: {c: '{{ var.nam }}'}}", "did you mean `name`?"),
         ("sql: {source: pms, query: 'SELECT 1', params: {c: '{{ row.n }}'}}", "`row` is undefined"),
         (

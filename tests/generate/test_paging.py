@@ -380,7 +380,7 @@ def test_a_busy_service_is_waited_for(tmp_path: Path) -> None:
     assert (len(heard), time.monotonic() - began >= 1) == (2, True)
 
 
-def test_a_service_that_asks_for_too_long_a_wait_is_unreachable(tmp_path: Path) -> None:
+def test_a_service_that_asks_for_a_wait_of_minutes_is_unreachable(tmp_path: Path) -> None:
     with service(lambda *_: ({}, {"Retry-After": "600"}, 429)) as (url, heard):
         found = refusal(tmp_path, url)
     assert (found.code, len(heard)) == ("source-unreachable", 1)
