@@ -24,7 +24,11 @@ from syncengine.manifest.sources.records import HttpQuery, SqlQuery
 from syncengine.project.delivery_schema import Paging
 from tests.manifest.loading import block
 
-BLOCKS = block("json: ../rows.json", "name: '{{ row.n }}', description: '{{ row.v }} {{ var.team }}'")
+BLOCKS = (
+    block("json: ../rows.json", "name: '{{ row.n }}', description: '{{ row.v }} {{ var.team }}'")
+    + "  - forEach: {json: ../rows.json, distinct: n}\n    tags: [{name: 'second {{ row.n }}'}]\n"
+)
+"""Both blocks read the same file."""
 
 
 def rows(folder: Path, *table: dict[str, Any]) -> None:
