@@ -8,9 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +20,8 @@ from syncengine.project.delivery_schema import ServeSection
 from syncengine.serve.log import LAST_LINES_SECONDS
 from syncengine.serve.process import ENDS_WITHIN
 from tests import postgresql
-from tests.cli.program import PROGRAM, Project, tag
-from tests.cli.service import Service, serving
+from tests.cli.program import Project, tag
+from tests.cli.service import serving
 from tests.packaging.checkers import misfits
 from tests.serve.world import eventually
 from tests.support import loopback
@@ -36,7 +33,7 @@ FILES = Path(__file__).parents[2] / "docs" / "deployment"
 UNIT, COMPOSE, KUBERNETES = (FILES / name for name in ("syncengine.service", "compose.yaml", "kubernetes.yaml"))
 RESOURCES: list[dict[str, Any]] = list(yaml.safe_load_all(KUBERNETES.read_text(encoding="utf-8")))
 CONTAINER: dict[str, Any] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["syncengine"]
-SERVE_ADDRESS = "0.0.0.0:8766"
+PROBES = ("/healthz", "/readyz")
 
 
 def resources(kind: str) -> list[dict[str, Any]]:
@@ -125,44 +122,18 @@ def test_all_give_it_the_same_time_to_end() -> None:
 # --- the commands in the files
 
 
-@dataclass(frozen=True)
-class Deployed:
-    """A command from a deployment file, with the paths of its probes."""
-
-    arguments: list[str]
-    alive: str
-    ready: str
-    seconds: float
-
-
-def deployed(name: str) -> Deployed:
-    """The command and the probes in one of the files."""
-    if name == "unit":
-        (line,) = settings_of_unit("ExecStart")
-        (seconds,) = settings_of_unit("TimeoutStopSec")
-        return Deployed(shlex.split(line)[1:], "/healthz", "/readyz", float(seconds))
-    if name == "compose":
-        (path,) = re.findall(r"127\.0\.0\.1:8766(/\w+)", " ".join(CONTAINER["healthcheck"]["test"]))
-        return Deployed(CONTAINER["command"], path, "/readyz", 15.0)
-    (pod,) = (pod for pod in pods() if pod["containers"][0]["name"] == "serve")
-    (container,) = pod["containers"]
-    assert container["ports"] == [{"name": "probes", "containerPort": int(SERVE_ADDRESS.rpartition(":")[2])}]
-    alive, ready = (container[probe]["httpGet"] for probe in ("livenessProbe", "readinessProbe"))
-    assert {alive["port"], ready["port"], container["startupProbe"]["httpGet"]["port"]} == {"probes"}
-    return Deployed(container["args"], alive["path"], ready["path"], float(pod["terminationGracePeriodSeconds"]))
-
-
-@contextmanager
-def project(folder: Path) -> Iterator[tuple[Project, Service]]:
-    """A project with its state in PostgreSQL and, as in the files, settings from the environment."""
-    with postgresql.running() as database, serving() as service:
-        home = folder / "home"
-        home.mkdir()
-        made = Project(folder / "work", service.url, {"SYNCENGINE_STATE": database.url(), "HOME": str(home)})
-        deliver = "postedTime: {deliver: [{name: archive, jsonl: {path: .syncengine/time.jsonl}}]}"
-        made.settings("state: {env: SYNCENGINE_STATE}", "serve: {every: 1s}", deliver)
-        made.wants(tags=[tag("A")])
-        yield made, service
+def test_all_run_serve_and_ask_its_probes() -> None:
+    """The unit listens where `serve` does unless told otherwise."""
+    (line,) = settings_of_unit("ExecStart")
+    (container,) = (each for pod in pods() for each in pod["containers"] if each["name"] == "serve")
+    assert shlex.split(line)[1:] == ["serve"]
+    assert ServeSection().listen == ("127.0.0.1", 8766)
+    assert CONTAINER["command"] == container["args"] == ["serve", "--listen", "0.0.0.0:8766"]
+    assert container["ports"] == [{"name": "probes", "containerPort": 8766}]
+    asked = [container[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")]
+    assert {each["port"] for each in asked} == {"probes"}
+    by_compose = re.findall(r"127\.0\.0\.1:8766(/\w+)", " ".join(CONTAINER["healthcheck"]["test"]))
+    assert {*by_compose, *(each["path"] for each in asked)} == set(PROBES)
 
 
 def answers(url: str) -> bool:
@@ -178,42 +149,32 @@ def written(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-@pytest.mark.parametrize("name", ["unit", "compose", "kubernetes"])
-def test_it_starts_answers_its_probes_and_ends(name: str, tmp_path: Path) -> None:
-    """The command writes only where the file allows it, and exits with 0 in time after SIGTERM."""
-    command = deployed(name)
-    with project(tmp_path) as (made, service):
+def test_serve_and_the_jobs_do_their_work(tmp_path: Path) -> None:
+    """With a state in PostgreSQL and settings from the environment, `serve` answers its probes, writes only where the
+    files allow it, and exits with 0 in time after SIGTERM. Each job then succeeds."""
+    address = f"127.0.0.1:{unused_port()}"
+    with postgresql.running() as database, serving() as service:
+        environ = {"SYNCENGINE_STATE": database.url(), "HOME": str(tmp_path / "home")}
+        made = Project(tmp_path / "work", service.url, environ)
+        deliver = "postedTime: {deliver: [{name: archive, jsonl: {path: .syncengine/time.jsonl}}]}"
+        made.settings("state: {env: SYNCENGINE_STATE}", "serve: {every: 1s}", deliver)
+        made.wants(tags=[tag("A")])
+        (tmp_path / "home").mkdir()
         before = written(tmp_path)
-        address = f"127.0.0.1:{unused_port()}"
-        arguments = [address if argument == SERVE_ADDRESS else argument for argument in command.arguments]
-        if SERVE_ADDRESS not in command.arguments:
-            assert ServeSection().listen == ("127.0.0.1", 8766)
-            arguments += ["--listen", address]
-        with (tmp_path / ".syncengine.log").open("w") as log:
-            process = subprocess.Popen(
-                [*PROGRAM, *arguments], cwd=made.folder, env=made.surroundings(), stdout=log, stderr=log
-            )
-        try:
-            eventually(lambda: answers(f"http://{address}{command.alive}"))
-            eventually(lambda: answers(f"http://{address}{command.ready}"))
-            eventually(lambda: service.tags() == ["A"])
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(command.seconds) == 0
-        finally:
-            process.kill()
-            process.wait()
-        after = {path: content for path, content in written(tmp_path).items() if path != ".syncengine.log"}
-        assert after == before
-
-
-@pytest.mark.parametrize("job", resources("CronJob"), ids=lambda job: job["metadata"]["name"])
-def test_the_command_of_a_job_succeeds(job: dict[str, Any], tmp_path: Path) -> None:
-    """Against an existing state without changes, the job's command exits with 0."""
-    (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
-    with project(tmp_path) as (made, _):
-        made.settle(tags=[tag("A")])
-        done = made.run(*container["args"])
-    assert done.code == 0, done.err
+        with made.start("serve", "--listen", address, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            try:
+                for path in PROBES:
+                    eventually(lambda path=path: answers(f"http://{address}{path}"))  # type: ignore[misc] # a lambda with a default
+                eventually(lambda: service.tags() == ["A"])
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(15) == 0
+            finally:
+                process.kill()
+        assert written(tmp_path) == before
+        for job in resources("CronJob"):
+            (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+            done = made.run(*container["args"])
+            assert done.code == 0, done.err
 
 
 def test_the_health_check_of_the_container_fails_while_nobody_answers(tmp_path: Path) -> None:
