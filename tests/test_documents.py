@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 from jinja2.filters import FILTERS as JINJA
-from jsonschema import Draft202012Validator
 
 from syncengine.cli import SECTIONS
 from syncengine.errors import ExitCode
@@ -34,6 +33,7 @@ from syncengine.serve.probes import Metrics
 from syncengine.service.operations import OPERATIONS, Operation
 from syncengine.templating.filters import ENTRIES, FilterEntry
 from tests.support import warm
+from tests.support.formats import fitting
 from tests.support.pages import BLOCK, FILE, WRITES, Walk, blocks, walked
 
 THIS = Path(__file__)
@@ -312,9 +312,7 @@ def metric_rows() -> Iterator[str]:
 
 @pytest.mark.parametrize(("page", "example"), examples("json"))
 def test_an_example_of_a_format_fits_its_schema(page: str, example: str) -> None:
-    document = json.loads(example)
-    name = document["format"].removeprefix("syncengine.").removesuffix("/v1")
-    Draft202012Validator(schemas()[f"{name}.schema.json"]).validate(document)
+    fitting(json.loads(example))
 
 
 @pytest.mark.parametrize(("page", "example"), [*examples("yaml"), *examples("jinja")])
