@@ -277,8 +277,10 @@ def test_an_answer_that_is_lost_has_offered_the_group(running: Talking, drop: st
     assert len(running.state()["postedTime"][0]["offers"]) == offers
 
 
-def test_a_fault_that_answers_for_the_service_answers_at_once(running: Talking) -> None:
-    """A fetch that meets a fault is not held and registers nobody."""
+def test_a_fetch_that_is_refused_or_meets_a_fault_is_answered_at_once(running: Talking) -> None:
+    """It is not held, and registers nobody."""
     running.fault(operation="fetchPostedTime", status=503)
     assert running.connector.get("/postedtime").status_code == 503
     assert running.state()["connection"]["mechanism"] is None
+    running.post("/postedtime/subscribe", {"callbackUrl": "http://127.0.0.1:9/"})
+    assert running.connector.get("/postedtime").status_code == 409
