@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from syncengine.sandbox.posted_time import answered, next_call
 from tests.dripping import BODY, HEADERS, dripping
 
-from .conftest import Talking
+from .conftest import Asking, Talking
 from .receiver import Receiver, eventually, receiving
 
 
@@ -185,18 +186,16 @@ def test_an_answer_that_is_too_large_is_not_read(running: Talking) -> None:
     assert told(posted) == [(400, "FAILURE", "")]
 
 
-def test_an_answer_about_older_content_does_not_count_for_newer_content(running: Talking, receiver: Receiver) -> None:
+def test_an_answer_about_older_content_does_not_count_for_newer_content(service: Asking) -> None:
     """When a user posts a group again during its call, only the answer to the newer call counts."""
-    receiver.answers += [(200, ""), (422, "no such matter")]
-    receiver.holding.clear()
-    running.control("/posted-time", {"groupId": "g", "description": "old"})
-    receiver.called(1)
-    running.control("/posted-time", {"groupId": "g", "description": "new"})
-    receiver.called(2)
-    receiver.holding.set()
-    (posted,) = became(running, "failed")
-    assert [call["description"] for call in receiver.calls] == ["old", "new"]
-    assert told(posted) == [(422, "FAILURE", "no such matter")]
+    service.told("registerWebhook", callbackUrl="http://127.0.0.1:9/")
+    offers = []
+    for description in ("old", "new"):
+        service.post("g", description=description)
+        offers.append(service.sandbox.do(next_call, {}).body["offer"])
+    for offer, status, state in zip(offers, (200, 422), ("offered", "failed"), strict=True):
+        service.sandbox.do(answered, {"groupId": "g", "status": status, "text": "", "offer": offer})
+        assert service.posted("g")["state"] == state
 
 
 # --- a fetch is held open until there is posted time (docs/interface.md 4, fetch rule 1)

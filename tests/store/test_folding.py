@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import count
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -38,6 +39,7 @@ LEAVES = st.builds(
     protect=st.none() | st.booleans(),
 )
 CALLS = st.lists(LEAVES, min_size=1, max_size=3, unique_by=lambda effect: effect.key).map(tuple)
+RUNS = count(2)
 ENDS = st.sampled_from(["settle", "identify", "part", "fail", "crash", "stop", "record"])
 
 
@@ -85,7 +87,6 @@ class Life:
 
     state: State
     model: Model
-    runs: int = 1
 
     def step(self, number: int, end: str, effects: tuple[Effect, ...]) -> None:
         call = f"call-{number}"
@@ -121,18 +122,24 @@ class Life:
 
     def _crash(self, _call: str, _leaves: tuple[Effect, ...]) -> None:
         """A run without an end has died when the next run begins."""
-        self.runs += 1
-        self.state.begin_run(run(self.runs))
+        self.state.begin_run(run(next(RUNS)))
         self.model.doubt(set(self.model.open))
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[State]:
+    with applying(str(tmp_path_factory.mktemp("folding") / "state.db")) as state:
+        yield state
 
 
 @settings(max_examples=tried(40), deadline=None)
 @given(st.lists(st.tuples(ENDS, CALLS), min_size=1, max_size=8))
-def test_the_tables_hold_the_fold_of_the_effects(steps: list[tuple[str, tuple[Effect, ...]]]) -> None:
+def test_the_tables_hold_the_fold_of_the_effects(state: State, steps: list[tuple[str, tuple[Effect, ...]]]) -> None:
     """After settled, failed, partial and crashed calls; rows with open intents are in doubt."""
-    with tempfile.TemporaryDirectory() as folder, applying(str(Path(folder) / "state.db")) as state:
-        life = Life(state, Model())
-        for number, (end, effects) in enumerate(steps):
-            life.step(number, end, effects)
-            rows = {row.key: replace(row, run=None, plan=None) for row in state.rows()}
-            assert rows == life.model.seen()
+    state.begin_run(run(next(RUNS)))
+    state.forget(KEYS, 0.0)
+    life = Life(state, Model())
+    for number, (end, effects) in enumerate(steps):
+        life.step(number, end, effects)
+        rows = {row.key: replace(row, run=None, plan=None) for row in state.rows()}
+        assert rows == life.model.seen()

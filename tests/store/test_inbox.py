@@ -224,14 +224,25 @@ def test_one_process_holds_the_inbox_and_another_waits(url: str) -> None:
             assert taken.is_set()
 
 
+FROZEN = """
+import os, signal, sys
+from tests.support.inbox import open_inbox
+from tests.store.estate import HERE
+with open_inbox(sys.argv[1], write=True) as inbox:
+    inbox.lease(HERE, seconds=0.5)
+    with inbox.database.alone():
+        print("writing", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
 def impatient(connection: sqlite3.Connection, *_: object) -> None:
     connection.execute("PRAGMA busy_timeout = 500")
 
 
 def test_a_process_stopped_during_a_write_is_named(path: Path) -> None:
     """Its file lock cannot be taken over: the wait ends with the command that resumes it."""
-    program = [sys.executable, "-m", "tests.store.frozen", str(path), "0.5"]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as frozen:
+    with subprocess.Popen([sys.executable, "-c", FROZEN, str(path)], stdout=subprocess.PIPE, text=True) as frozen:
         try:
             assert frozen.stdout is not None
             assert frozen.stdout.readline() == "writing\n"
