@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from syncengine.state.tables import METADATA
+from tests import postgresql
 
 
 @pytest.fixture
@@ -27,3 +28,17 @@ def url(request: pytest.FixtureRequest, path: Path) -> Iterator[str]:
     yield there
     METADATA.drop_all(engine)
     engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[postgresql.Server]:
+    """A server of these tests alone, whose files and settings are theirs."""
+    with postgresql.running() as running:
+        yield running
+
+
+@pytest.fixture
+def database(server: postgresql.Server) -> str:
+    """The URL of a new database of that server, named `st`."""
+    server.sql("DROP DATABASE IF EXISTS st WITH (FORCE)", "CREATE DATABASE st")
+    return server.url(database="st")

@@ -168,39 +168,38 @@ def test_erased_data_is_in_no_byte_of_the_state(url: str) -> None:
         assert refused.reason == "gate: tag/(erased) would be retired"
 
 
-def test_erased_data_is_in_no_file_of_a_postgresql_server() -> None:
+def test_erased_data_is_in_no_file_of_a_postgresql_server(server: postgresql.Server, database: str) -> None:
     """Each table and index is rewritten, so that no deleted row remains."""
-    with postgresql.running() as server:
-        held(server.url())
-        undone = UndoneChange(C, made_of(None, Recorded(C)), "run-1", "run-2")
-        with applying(server.url(), run(4)) as state:
-            state.fail([CallFailure("c9", (C,), "Jane Doe: no", {C: "digest"})])
-            state.set_aside([QuarantineRecord(key=C, reason="her matter", until=None, at=1.0, content="")])
-            state.add_undone([undone])
-            applied(state, "c10", Effect(key=C, status=Status.DELETED))
-            with state.database.transaction() as connection:
-                write_undone(connection, [undone], [])
-            state.end_run("complete", {})
-        assert {*tables_with(C.name, server)} >= {"state_rows", "state_refusals", "state_quarantine", "state_undone"}
-        erased(server.url(), C)
-        assert [(text, file) for text in SECRETS for file in tables_with(text, server)] == []
+    held(database)
+    undone = UndoneChange(C, made_of(None, Recorded(C)), "run-1", "run-2")
+    with applying(database, run(4)) as state:
+        state.fail([CallFailure("c9", (C,), "Jane Doe: no", {C: "digest"})])
+        state.set_aside([QuarantineRecord(key=C, reason="her matter", until=None, at=1.0, content="")])
+        state.add_undone([undone])
+        applied(state, "c10", Effect(key=C, status=Status.DELETED))
+        with state.database.transaction() as connection:
+            write_undone(connection, [undone], [])
+        state.end_run("complete", {})
+
+    def tables_with(text: str) -> set[str]:
+        """The tables and indexes whose files contain the text; a file without a table is given by its number."""
+        engine = sa.create_engine(database, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+        with engine.connect() as connection:
+            connection.exec_driver_sql("CHECKPOINT")
+            query = "SELECT pg_relation_filenode(oid)::text, relname FROM pg_class WHERE relkind IN ('r', 'i', 't')"
+            names = dict(tuple(row) for row in connection.exec_driver_sql(query))
+        files = (server.folder / "data" / "base").glob("*/*")
+        return {names.get(path.name, path.name) for path in files if text.encode() in path.read_bytes()}
+
+    assert tables_with(C.name) >= {"state_rows", "state_refusals", "state_quarantine", "state_undone"}
+    erased(database, C)
+    assert [(text, tables_with(text)) for text in SECRETS] == [(text, set()) for text in SECRETS]
 
 
 def test_every_table_of_the_state_is_rewritten() -> None:
     """A new table must be added to `STATE`; tables of posted time are not rewritten."""
     others = {table for table in METADATA.sorted_tables if table.name.startswith("state_")}
     assert {*STATE} == others
-
-
-def tables_with(text: str, server: postgresql.Server) -> list[str]:
-    """The tables and indexes whose files contain the text; a file without a table is given by its number."""
-    engine = sa.create_engine(server.url(), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
-    with engine.connect() as connection:
-        connection.exec_driver_sql("CHECKPOINT")
-        query = "SELECT pg_relation_filenode(oid)::text, relname FROM pg_class WHERE relkind IN ('r', 'i', 't')"
-        names = dict(tuple(row) for row in connection.exec_driver_sql(query))
-    files = (server.folder / "data" / "base").glob("*/*")
-    return [names.get(path.name, path.name) for path in files if text.encode() in path.read_bytes()]
 
 
 def test_a_forgotten_resource_can_be_erased(url: str) -> None:

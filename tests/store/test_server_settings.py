@@ -20,26 +20,12 @@ from syncengine.resource import Body, Recorded
 from syncengine.state.inbox import open_inbox
 from syncengine.state.store import open_state
 from syncengine.state.tables import LOCK
-from tests import postgresql
 from tests.postgresql import Server
 from tests.support.ports import database_answers, unused_port
 
 from .estate import HERE, tag
 
 TEXT = "5 € – Łódź \\ 'x' %s :y"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with postgresql.running() as running:
-        yield running
-
-
-@pytest.fixture
-def database(server: Server) -> Iterator[str]:
-    """The URL of a new database named `st`."""
-    server.sql("DROP DATABASE IF EXISTS st WITH (FORCE)", "CREATE DATABASE st")
-    yield server.url(database="st")
 
 
 def row(name: str, description: str) -> Recorded:
