@@ -201,13 +201,19 @@ def test_a_late_call_can_be_refused_by_then(running: Talking) -> None:
     assert running.requests()[0]["late"] == executed["late"]
 
 
-def test_a_call_that_is_held_gets_its_own_answer(running: Talking) -> None:
-    """With `hold`, the client gets no answer until the call is executed."""
-    running.fault(operation="upsertTagCategories", late={"answer": "hold"})
+def test_a_call_that_is_held_gets_its_own_answer_or_is_lost_for_good(running: Talking) -> None:
+    """With `hold`, the client gets no answer until the call is executed. DELETE drops the call and cuts it off."""
+    running.fault(operation="upsertTagCategories", times=2, late={"answer": "hold"})
     with asking(running, "/tagcategory/batch", {"tagCategories": [{"externalId": "c"}]}) as answer:
         assert [(entry["open"], entry["status"]) for entry in pending(running)] == [(True, None)]
         execute(running)
         assert answer.result().json()["tagCategories"][0]["externalId"] == "c"
+    with asking(running, "/tagcategory/batch", {"tagCategories": [{"externalId": "lost"}]}) as answer:
+        assert running.outsider.delete("/late").status_code == 200
+        with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
+            answer.result()
+    assert execute(running) == []
+    assert [category["externalId"] for category in running.state()["categories"]] == ["c"]
 
 
 def test_a_call_is_executed_although_its_client_has_gone(running: Talking) -> None:
@@ -236,16 +242,6 @@ def test_calls_are_executed_in_the_order_in_which_they_came_or_one_by_one(runnin
     assert [entry["seq"] for entry in execute(running)] == [first, third]
     assert running.state()["tags"][0]["description"] == "third"
     assert execute(running) == []
-
-
-def test_a_call_can_be_lost_for_good(running: Talking) -> None:
-    """DELETE drops the waiting calls, and cuts off a client whose call is held."""
-    running.fault(operation="upsertTag", late={})
-    with asking(running, "/tag", {"name": "T"}) as answer:
-        assert running.outsider.delete("/late").status_code == 200
-        with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
-            answer.result()
-    assert (execute(running), running.names()) == ([], [])
 
 
 WRONG_LATE = [

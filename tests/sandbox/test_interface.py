@@ -11,17 +11,12 @@ import pytest
 
 from syncengine.errors import SyncengineError
 from syncengine.sandbox.app import API_KEY, running_sandbox
-from syncengine.sandbox.rules import RULES
 from syncengine.service.operations import OPERATIONS, Operation
 from tests.support import loopback
 
 from .conftest import Talking
 
 EACH = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
-
-
-def test_each_operation_has_a_rule_and_each_rule_an_operation() -> None:
-    assert set(RULES) == set(OPERATIONS)
 
 
 @EACH
