@@ -122,16 +122,24 @@ def planned(project: Project, *arguments: str) -> Any:
     return project.run("plan", "--format", "json", *arguments).document
 
 
-def test_an_apply_needs_the_approval_of_a_rule(asking: Project, service: Service) -> None:
-    """Without it, `apply` exits with 4 and sends nothing; the plan names the approvers and the approval."""
+def test_an_apply_needs_the_approval_of_a_rule_each_time(asking: Project, service: Service) -> None:
+    """Without it, nothing is sent. It is valid once, also when a tag later gets the approved content again."""
     done = asking.run("apply", "-y", "--format", "json")
     assert (done.code, service.tags(), done.codes[-1]) == (4, [], "gate")
     found = unit(planned(asking))
     assert (found["count"], found["by"], found["approved"]) == (1, ["@leads"], None)
+    approve = found["approve"]
     text = asking.run("plan", "--detailed-exitcode")
-    assert (text.code, found["approve"] in text.out, "@leads" in text.out) == (4, True, True)
-    done = asking.run("apply", "-y", "--approve-deletes", found["approve"])
-    assert (done.code, service.tags()) == (0, ["A-1", "B-1"])
+    assert (text.code, approve in text.out, "@leads" in text.out) == (4, True, True)
+    assert asking.run("apply", "-y", "--approve-deletes", approve).code == 0
+    assert service.tags() == ["A-1", "B-1"]
+    asking.wants(tags=[tag("A-1", description="other"), tag("B-1")])
+    assert asking.run("apply", "-y", "--approve-deletes", unit(planned(asking))["approve"]).code == 0
+    asking.wants(tags=[tag("A-1", description="a"), tag("B-1")])
+    assert asking.run("apply", "-y", "--approve-deletes", approve).code == 4
+    again = unit(planned(asking))["approve"]
+    assert again != approve
+    assert asking.run("apply", "-y", "--approve-deletes", again).code == 0
 
 
 def test_an_approval_in_the_project_file_counts(asking: Project, service: Service) -> None:
@@ -141,19 +149,6 @@ def test_an_approval_in_the_project_file_counts(asking: Project, service: Servic
     assert found["approved"]["by"] == "syncengine.yaml"
     assert asking.run("plan", "--detailed-exitcode").code == 2
     assert (asking.run("apply", "-y").code, service.tags()) == (0, ["A-1", "B-1"])
-
-
-def test_an_approval_is_valid_once(asking: Project) -> None:
-    """When a tag later gets the approved content again, the rule asks again."""
-    approve = unit(planned(asking))["approve"]
-    assert asking.run("apply", "-y", "--approve-deletes", approve).code == 0
-    asking.wants(tags=[tag("A-1", description="other"), tag("B-1")])
-    assert asking.run("apply", "-y", "--approve-deletes", unit(planned(asking))["approve"]).code == 0
-    asking.wants(tags=[tag("A-1", description="a"), tag("B-1")])
-    assert asking.run("apply", "-y", "--approve-deletes", approve).code == 4
-    again = unit(planned(asking))["approve"]
-    assert again != approve
-    assert asking.run("apply", "-y", "--approve-deletes", again).code == 0
 
 
 def test_a_saved_plan_that_was_begun_is_finished_under_its_approval(asking: Project, service: Service) -> None:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import jsonschema
 
 from syncengine.render.schemas import schemas
-from tests.manifest.loading import write
+from tests.manifest.loading import block, write
 from tests.support import warm
 
 RULES = """\
@@ -127,31 +127,29 @@ def test_a_generate_block_is_tried_with_inline_data(tmp_path: Path) -> None:
     assert found["differences"] == [{"path": ["tags", "1", "description"], "expected": "First", "actual": "Other"}]
 
 
-def test_the_projects_own_templates_are_tried_with_other_data(tmp_path: Path) -> None:
-    block = 'generate:\n  - forEach: {csv: ../data/m.csv}\n    tags: [{name: "{{ row.id }}"}]\n'
-    template = "tags:\n{% for row in data('../data/m.csv') %}\n  - name: T-{{ row.id }}\n{% endfor %}\n"
-    files = {"manifests/block.yaml": block, "manifests/text.yaml.j2": template, "data/m.csv": "id\nreal\n"}
+def test_the_projects_own_templates_defaults_and_variables_are_tried(tmp_path: Path) -> None:
+    """With other data than the project's, if the test has some; its defaults apply to recorded resources, too."""
+    template = "tags:\n{% for row in data('../data/m.csv') %}\n  - name: {{ var.team }}-{{ row.id }}\n{% endfor %}\n"
+    files = {
+        "syncengine.yaml": "version: 1\nvariables: {team: EU}\ndefaults: {tags: {managedBy: legal}}\n",
+        "manifests/block.yaml": block("csv: ../data/m.csv", "name: '{{ row.id }}'"),
+        "manifests/text.yaml.j2": template,
+        "data/m.csv": "id\nreal\n",
+    }
     tests = """\
   - name: both
     manifests: [manifests]
     data: {data/m.csv: "id\\ntest\\n"}
-    expect: {changes: [tag/test, tag/T-test], tags: [{name: test}, {name: T-test}]}
+    expect: {changes: [tag/test, tag/EU-test]}
   - name: without data of its own
     manifests: [manifests/block.yaml]
     expect: {changes: [tag/real]}
-"""
-    assert failures(tmp_path, tests, files=files) == []
-
-
-def test_defaults_and_variables_of_the_project_apply(tmp_path: Path) -> None:
-    settings = "version: 1\nvariables: {team: EU}\ndefaults: {tags: {managedBy: legal}}\n"
-    tests = """\
-  - name: t
+  - name: defaults
     recorded: {tags: [{name: A}]}
     manifests: {tags: [{name: A}, {name: B}]}
     expect: {changes: [tag/B], tags: [{name: A, managedBy: legal}, {name: B, managedBy: legal}]}
 """
-    assert failures(tmp_path, tests, files={"syncengine.yaml": settings}) == []
+    assert failures(tmp_path, tests, files=files) == []
 
 
 FAILING = {
