@@ -21,6 +21,7 @@ from tests.planning.estate import gone, row
 from .judging import denied, judged
 
 A, B = row("tag/A", "x"), row("tag/B", "y")
+ONLY_B = "tags: [{name: B, keywords: [y]}]"
 CLOSED = "tags: [{name: A, keywords: [x], closedTimestamp: 2026-01-01T00:00:00Z}]"
 
 
@@ -75,7 +76,7 @@ def test_what_a_rule_sees(fields: str, expression: str) -> None:
 @pytest.mark.parametrize("how", Removal)
 def test_a_removed_resource_has_nothing_after(how: Removal) -> None:
     expression = f"action == '{how.value}' and before.keywords == ['x'] and after is none"
-    found = denied("tags: [{name: B, keywords: [y]}]", [A, B], expression, tag_removal=how, deletes_tags=True)
+    found = denied(ONLY_B, [A, B], expression, tag_removal=how, deletes_tags=True)
     assert found == ["tag/A"]
 
 
@@ -100,9 +101,9 @@ JUDGED: dict[str, tuple[str, list[Recorded], str, list[str]]] = {
     "tags that are deleted with it": (
         "{}", MEMBERS, "action == 'delete' and before.category == 'c'", ["tag/M", "tag/N"],
     ),
-    "changes only": ("tags: [{name: A, keywords: [x]}, {name: C}]", [A], "true", ["tag/C"]),
-    "a removal without a resource": ("tags: [{name: B, keywords: [y]}]", [A, B], "not after.description", ["tag/A"]),
-    "no removal": ("tags: [{name: B, keywords: [y]}]", [A, B], "after and not after.description", []),
+    "what is unchanged is not judged": ("tags: [{name: A, keywords: [x]}, {name: C}]", [A], "true", ["tag/C"]),
+    "what is true of none denies a removal": (ONLY_B, [A, B], "not after.description", ["tag/A"]),
+    "what is asked of a resource denies none": (ONLY_B, [A, B], "after and not after.description", []),
 }  # fmt: skip
 
 
