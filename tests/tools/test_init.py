@@ -48,8 +48,11 @@ def assert_formatted(text: str) -> None:
     assert laid_out(text.encode(), Collector("m")) == text
 
 
+PRIVACY = "# PRIVATE: only authorised members of the team see a tag. PUBLIC: all do"
+
+
 def test_a_new_project_validates_plans_and_applies(tmp_path: Path) -> None:
-    """Its files are valid by the schemas that they name; its folder is made."""
+    """Its files are valid by the schemas that they name; its folder is made; its tags are private."""
     done = run(tmp_path, "init", "a/b", "--format", "json")
     folder = tmp_path / "a/b"
     files = [path for path in folder.rglob("*") if path.is_file()]
@@ -64,6 +67,8 @@ def test_a_new_project_validates_plans_and_applies(tmp_path: Path) -> None:
     valid = run(folder, "validate", "--format", "json")
     assert (valid.code, json.loads(valid.out)["diagnostics"]) == (0, [])
     assert json.loads(run(folder, "plan", "--format", "json").out)["summary"]["create"] == 5
+    assert {tag["visibility"] for tag in tags(folder)} == {"PRIVATE"}
+    assert PRIVACY in (folder / "manifests/matters.yaml").read_text()
     assert run(folder, "apply", "-y").code == 0
     assert run(folder, "plan", "--detailed-exitcode").code == 0
 
@@ -160,12 +165,13 @@ def test_a_table_that_no_plan_would_take_is_refused(tmp_path: Path, content: byt
 def test_data_is_copied_as_it_is(tmp_path: Path, encoding: str) -> None:
     """The CSV file is copied in its own encoding, which the manifest names. German column names are recognised."""
     content = "Mandant;Bezeichnung;Aktenzeichen;Schlagwörter\r\nM;Müller;A-1;x, y\r\n".encode(encoding)
-    begun(tmp_path, content, "new")
+    assert "`visibility: PRIVATE`" in begun(tmp_path, content, "new")
     assert (tmp_path / "new/data/m.csv").read_bytes() == content
-    assert f"encoding: {encoding}" in (tmp_path / "new/manifests/matters.yaml").read_text()
+    manifest = (tmp_path / "new/manifests/matters.yaml").read_text()
+    assert (f"encoding: {encoding}" in manifest, PRIVACY in manifest) == (True, True)
     (made,) = tags(tmp_path / "new")
     assert (made["name"], made["description"], made["keywords"]) == ("A-1", "Müller", ["x", "y"])
-    assert made["metadata"] == {"Mandant": "M"}
+    assert (made["metadata"], made["visibility"]) == ({"Mandant": "M"}, "PRIVATE")
 
 
 def test_the_next_commands_can_be_pasted(tmp_path: Path) -> None:
@@ -304,17 +310,6 @@ def test_other_columns_are_no_status(tmp_path: Path, column: str) -> None:
     rows = "".join(f"{name},{value}\n" for name, value in zip("ABC", values, strict=True))
     assert "may say which matters are closed" not in begun(tmp_path, f"number,{header}\n{rows}")
     assert "when:" not in (tmp_path / "manifests/matters.yaml").read_text()
-
-
-@pytest.mark.parametrize("options", [(), ("--from-csv", "m.csv")])
-def test_new_tags_are_private(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """The manifest explains PRIVATE and PUBLIC."""
-    (tmp_path / "m.csv").write_text("number,Client\nA-1,x\n")
-    done = run(tmp_path, "init", *options)
-    assert {tag["visibility"] for tag in tags(tmp_path)} == {"PRIVATE"}
-    text = (tmp_path / "manifests/matters.yaml").read_text()
-    assert "# PRIVATE: only authorised members of the team see a tag. PUBLIC: all do" in text
-    assert not options or "`visibility: PRIVATE`" in done.err
 
 
 @pytest.mark.parametrize(
