@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from syncengine.errors import ExitCode
 from syncengine.project.model import Project
+from syncengine.serve.shift import stand_by
+from syncengine.state.holder import Holder
+from syncengine.state.inbox import open_inbox
 from tests import postgresql
+from tests.cli.program import tag
 from tests.support.warm import working
 
 from .in_process import process_in
@@ -174,3 +181,84 @@ def serve_and_look(folder: Path) -> None:
     assert [signal.getsignal(number) for number in numbers] == before
     assert not any(isinstance(thread, threading.Timer) for thread in threading.enumerate())
     sys.stdout.write("nothing is left\n")
+
+
+# --- standing by
+
+HERE = Holder.here("serve", {})
+
+
+async def until(there: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not there():  # noqa: ASYNC110 -- another thread sets the condition
+            await asyncio.sleep(0.02)
+
+
+def test_a_standby_outlives_its_database_being_away_and_can_be_stopped() -> None:
+    """It reports each reason to wait once, and gets the lease as soon as the holder has released it."""
+    said: list[str] = []
+    unheard: list[str] = []
+
+    async def play(server: postgresql.Server) -> None:
+        with open_inbox(server.url(), write=True) as first, open_inbox(server.url(), write=True) as second:
+            held = first.lease(HERE)
+            stop = asyncio.Event()
+            waiting = asyncio.create_task(stand_by(second, HERE, asyncio.Event(), said.append))
+            await until(lambda: len(said) == 1)
+            await asyncio.to_thread(server.stop)
+            stopped = asyncio.create_task(stand_by(first, HERE, stop, unheard.append))
+            await until(lambda: len(said) == 2 and bool(unheard))
+            stop.set()
+            assert await asyncio.wait_for(stopped, 60) is None
+            await asyncio.to_thread(server.start)
+            await asyncio.to_thread(held.release)
+            lease = await asyncio.wait_for(waiting, 60)
+            assert lease is not None
+            assert lease.remaining() > 0
+            await asyncio.to_thread(lease.release)
+
+    with postgresql.running() as server:
+        asyncio.run(play(server))
+    assert len(said) == 2
+    # The message depends on how far the server's stop had come.
+    assert any(words in said[1] for words in ("is running", "starting or stopping", "ended the connection"))
+
+
+# --- replaced
+
+
+def _remove_all(state: Path) -> None:
+    shutil.rmtree(state.parent)
+
+
+def _put_a_copy_in_its_place(state: Path) -> None:
+    shutil.copy(state, state.with_name("copy"))
+    state.with_name("copy").replace(state)
+
+
+@pytest.mark.parametrize("strike", [_remove_all, _put_a_copy_in_its_place])
+def test_an_inbox_that_is_replaced_ends_the_process(estate: World, strike: Callable[[Path], None]) -> None:
+    """The group is neither delivered nor acknowledged, so that the service offers it to the next process."""
+    served = estate.serve_ready()
+    strike(estate.project.folder / ".syncengine" / "state.db")
+    estate.post("g1")
+    assert served.ends() == 1
+    assert "was removed, replaced or set back" in served.log.read_text(encoding="utf-8")
+    assert estate.ledger() == []
+    assert estate.states()["g1"] != "SUCCESS"
+
+
+@pytest.mark.parametrize("strike", [_remove_all, _put_a_copy_in_its_place])
+def test_a_state_that_is_replaced_in_a_round_ends_the_process(estate: World, strike: Callable[[Path], None]) -> None:
+    """The round does not complete, and no further round starts with the replaced state."""
+    estate.project.settings(f"serve: {{every: 1s, listen: '127.0.0.1:{estate.port}'}}")
+    estate.project.wants(tags=[tag("A")])
+    served = estate.serve()
+    served.says("reconciled")
+    estate.service.fault("upsertTags", delay=2)
+    estate.project.wants(tags=[tag("A"), tag("B")])
+    estate.service.wait_for("upsertTags", 2)
+    strike(estate.project.folder / ".syncengine" / "state.db")
+    assert served.ends() == 1
+    assert "was removed, replaced or set back" in served.log.read_text(encoding="utf-8")
+    assert estate.told("upsertTags") == 2
