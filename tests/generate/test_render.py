@@ -7,6 +7,7 @@ import pytest
 from syncengine.manifest.desired import load
 from syncengine.project.load import load_project
 from tests.cli.program import Project
+from tests.manifest.loading import write
 
 MANIFEST = """\
 defaults:
@@ -36,9 +37,7 @@ ROWS = 'n,text\nG-1," leading, ""quoted"" # and {{ this }}"\nG-2,no\n'
 
 @pytest.fixture
 def estate(project: Project) -> Project:
-    (project.folder / "manifests").mkdir()
-    (project.folder / "manifests" / "m.yaml").write_text(MANIFEST, encoding="utf-8")
-    (project.folder / "rows.csv").write_text(ROWS, encoding="utf-8")
+    write(project.folder, {"manifests/m.yaml": MANIFEST, "rows.csv": ROWS})
     return project
 
 
@@ -49,25 +48,21 @@ def meant(project: Project) -> tuple[object, object]:
     return resources, {key: (each.how, each.reason) for key, each in found.removed.items()}
 
 
-@pytest.mark.parametrize(("format", "name"), [("yaml", "m.yaml"), ("json", "m.json")])
-def test_what_is_rendered_means_the_same(estate: Project, format: str, name: str) -> None:
-    """A rendered manifest has the same resources, renames, protections and removals."""
+@pytest.mark.parametrize("format", ["yaml", "json"])
+def test_what_is_rendered_means_the_same(estate: Project, format: str) -> None:
+    """It has the same resources, renames, protections and removals."""
     before = meant(estate)
     done = estate.run("render", "--format", format)
     assert done.code == 0, done.err
     (estate.folder / "manifests" / "m.yaml").unlink()
-    (estate.folder / "manifests" / name).write_text(done.out, encoding="utf-8")
+    (estate.folder / "manifests" / f"m.{format}").write_text(done.out, encoding="utf-8")
     assert meant(estate) == before
 
 
-def test_origins_are_comments(estate: Project) -> None:
-    """A comment before each resource names its manifest and line, and its row if there is one."""
+def test_a_comment_before_each_resource_names_its_line_and_its_row(estate: Project) -> None:
     out = estate.run("render").out
     assert '  # manifests/m.yaml:21 (rows.csv:3)\n  - name: "G-2"\n' in out
     assert '  # manifests/m.yaml:8\n  - name: "0042"\n' in out
-
-
-def test_errors_are_one_json_document_too(estate: Project) -> None:
     (estate.folder / "rows.csv").write_text("n\nG-1\n")
     done = estate.run("render", "--format", "json")
     assert (done.code, done.codes[-1]) == (8, "bad-template")
