@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from syncengine.tools.init import CI, starter_files
 from syncengine.tools.init.jobs import ACTIONS, COMMANDS, CONDITIONS, DELIVERED, delivered, installation_of, laid
 
 from .checkers import flaws, misfits
+from .test_wheel import BUILT
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
@@ -113,12 +113,13 @@ def test_code_of_a_fork_gets_no_secrets() -> None:
 
 
 def test_the_action_gives_a_fork_no_state() -> None:
-    """The action plans a fork's pull request like the job: without a state and without a secret."""
+    """It plans a fork's pull request like the job, and installs the program from its own commit."""
     steps = {each["name"]: each for each in yaml.safe_load(MADE["action.yml"])["runs"]["steps"] if "name" in each}
     plan = {step["name"]: step for step in jobs(CI["github"])["plan"]["steps"] if "name" in step}
     for name in ("Plan", "Plan of a fork"):
         assert (steps[name]["if"], steps[name]["run"]) == (plan[name]["if"], plan[name]["run"])
     assert "inputs.state" not in json.dumps(steps["Plan of a fork"])
+    assert steps["Install"]["env"] == {"SYNCENGINE_PACKAGE": "${{ github.action_path }}[postgresql]"}
 
 
 def test_only_the_step_that_needs_a_secret_has_it() -> None:
@@ -223,30 +224,15 @@ def test_no_place_of_a_file_is_left_empty() -> None:
     assert laid("\n  @APPLY_GITHUB@\n").splitlines()[2].startswith("    if ")
 
 
-def test_the_image_is_built_from_the_source_beside_it(tmp_path: Path) -> None:
-    """The Dockerfile copies all that a build needs, installs no package of an index by name, and drops root."""
+def test_the_image_is_built_from_the_source_beside_it() -> None:
+    """It copies what the tests of the wheel build from, installs no package of an index by name, and drops root."""
     lines = delivered()["Dockerfile"].splitlines()
-    copies = [line.split()[1:] for line in lines if line.startswith("COPY ")]
-    for *sources, target in copies:
-        for source in sources:
-            place = tmp_path / Path(target).relative_to("/usr/src/syncengine")
-            copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
-            copy(ROOT / source, place if len(sources) == 1 else place / source)
-    build = "import setuptools.build_meta as backend; backend.build_wheel('wheels')"
-    done = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    (wheel,) = (tmp_path / "wheels").iterdir()
-    assert wheel.name.startswith("syncengine_connect-")
+    copied = [line.split()[1:] for line in lines if line.startswith("COPY ")]
+    folder = "/usr/src/syncengine"
+    assert copied == [[*BUILT, f"{folder}/"], ["syncengine", f"{folder}/syncengine"]]
     installs = [line for line in lines if "pip install" in line]
     assert installs == ['RUN pip install --no-cache-dir "/usr/src/syncengine[postgresql]"']
     assert lines.index("USER syncengine") > lines.index(installs[0])
-
-
-def test_the_action_installs_the_version_that_a_workflow_pins() -> None:
-    (step,) = (
-        each for each in yaml.safe_load(delivered()["action.yml"])["runs"]["steps"] if each.get("name") == "Install"
-    )
-    assert step["env"] == {"SYNCENGINE_PACKAGE": "${{ github.action_path }}[postgresql]"}
 
 
 # --- the repository's own
