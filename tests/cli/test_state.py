@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from syncengine.project.references import canonical_url
 from tests.support.git import commit_all, git
 
-from .program import Project, category, tag
+from .program import Ended, Project, category, tag
 from .service import Json, Service, serving
 
 pytestmark = pytest.mark.slow
@@ -228,7 +235,8 @@ def test_the_exact_address_of_a_resource_selects_it_alone(project: Project) -> N
 
     def selected(*words: str) -> set[str]:
         found = project.run(*words, "--format", "json").document
-        return {each["address"] for each in found.get("changes", found.get("results", found.get("resources")))}
+        (name,) = {"changes", "results", "resources"} & found.keys()
+        return {each["address"] for each in found[name]}
 
     for address in (odd, "tag/B?"):
         assert selected("plan", "--target", address) == {address}
@@ -240,3 +248,295 @@ def test_the_exact_address_of_a_resource_selects_it_alone(project: Project) -> N
     assert selected("apply", "-y", "--exclude", odd) == {"tag/A1", "tag/B?", "tag/Bx"}
     assert selected("plan", "--undo", "last", "--target", odd) == set()
     assert selected("plan", "--undo", "last", "--target", "tag/A1") == {"tag/A1"}
+
+
+# --- `state prune` and `state erase`
+
+
+PERSON = "Jané Doe"
+"""A name that JSON may encode with other bytes."""
+SECRETS = (PERSON, "her matter", "jane-keyword")
+ACME = [tag(f"ACME-{n}") for n in range(1, 5)]
+ERASE = ("state", "erase", f"tag/{PERSON}", "-y")
+
+
+@pytest.fixture
+def left(project: Project) -> Project:
+    """A tag with a person's name was removed from the manifests, which are large enough for a cache."""
+    many = [tag(f"MATTER-{n:05}", description="d" * 40) for n in range(1500)]
+    person = tag(PERSON, category="acme", description="her matter", keywords=["jane-keyword"])
+    project.settle(tagCategories=[category("acme")], tags=[*many, person])
+    project.settle(tagCategories=[category("acme")], tags=many)
+    return project
+
+
+def holding(folder: Path, text: str) -> list[str]:
+    """The files below `.syncengine` that contain the text."""
+    files = (folder / ".syncengine").rglob("*")
+    return sorted(path.name for path in files if path.is_file() and text.encode() in path.read_bytes())
+
+
+def test_an_erased_name_is_in_no_file(left: Project) -> None:
+    """It is in neither state nor cache. Nothing else changes, and the run is recorded without the name.
+
+    Bytes that another reader keeps in the file go with the next command that compacts it.
+    """
+    assert all(holding(left.folder, text) for text in SECRETS)
+    with closing(sqlite3.connect(left.folder / ".syncengine/state.db")) as reader:
+        reader.execute("PRAGMA journal_mode = WAL")
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM state_rows").fetchone()
+        done = left.run(*ERASE)
+    assert (done.code, PERSON in done.out + done.err) == (0, False), done.err
+    for words in ("can no longer be undone", "saved plans", "another process was reading"):
+        assert words in done.out
+    assert left.run("plan", "--detailed-exitcode").code == 0
+    assert (runs(left)[0]["command"], runs(left)[0]["counts"]) == ("state erase", {"erased": 1})
+    pruned = left.run("state", "prune", "--before", "9999d", "-y", "--format", "json")
+    assert (pruned.code, pruned.document["compacted"]) == (0, True)
+    assert [file for text in SECRETS for file in holding(left.folder, text)] == []
+
+
+def test_an_erased_name_is_masked_in_texts_about_other_tags(project: Project, service: Service) -> None:
+    """The service's error on another tag and the reason of its quarantine stay, with "(erased)" for the name."""
+    person = tag(PERSON, description="her matter")
+    project.settle(tags=[tag("ACME-1"), person])
+    words = f"ACME-1 clashes with {PERSON}"
+    service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": words}])
+    project.wants(tags=[tag("ACME-1", description="two"), person])
+    assert project.apply().code == 3
+    reason = f"until {PERSON} has left"
+    assert project.run("state", "quarantine", "tag/ACME-1", "--reason", reason).code == 0
+    project.settle(tags=[tag("ACME-1", description="two")])
+    assert project.run(*ERASE, "--format", "json").document["compacted"]
+    assert [file for text in SECRETS for file in holding(project.folder, text)] == []
+    quoted = project.run("plan").out
+    assert "until (erased) has left" in quoted
+    assert "ACME-1 clashes with (erased)" in quoted
+
+
+def test_declared_or_unknown_tags_are_not_erased(project: Project) -> None:
+    """`state erase` also refuses without `-y`, and changes nothing."""
+    project.settle(tags=[*ACME, tag(PERSON)])
+    project.settle(tags=ACME)
+    before = project.rows()
+    refused = project.run(*ERASE, "tag/ACME-1", "--format", "json")
+    assert (refused.code, refused.codes) == (1, ["not-erasable"])
+    assert "remove it from the manifests" in refused.document["diagnostics"][0]["message"]
+    assert project.run("state", "erase", "tag/NOBODY", "-y", "--format", "json").codes == ["not-recorded"]
+    assert project.run("state", "erase", f"tag/{PERSON}").code == 64
+    assert project.rows() == before
+
+
+def test_an_undone_tag_is_erased_once_no_manifest_declares_it(project: Project) -> None:
+    """Until then the state must know it, to refuse that it is created again."""
+    project.settle(tags=ACME)
+    project.settle(tags=[*ACME, tag(PERSON)])
+    assert project.run("plan", "--undo", "last", "--out", "undo.plan").code == 0
+    assert project.run("apply", "undo.plan", *project.approvals()).code == 0
+    refused = project.run(*ERASE, "--format", "json")
+    assert (refused.code, refused.codes) == (1, ["not-erasable"])
+    assert "merge the revert" in refused.document["diagnostics"][0]["message"]
+    assert project.apply().codes[-1] == "undone"
+    project.settle(tags=ACME)
+    assert project.run(*ERASE).code == 0
+
+
+def test_a_run_with_erased_changes_is_undone_without_them(project: Project) -> None:
+    """A note says so. Where nothing else is left of the run, it is refused, and no run before it is taken instead."""
+    project.settle(tags=[*ACME, tag("ACME-5", description="one"), tag(PERSON), tag("OTHER")])
+    project.settle(tags=[*ACME, tag("ACME-5", description="two"), tag("OTHER")])
+    assert project.run(*ERASE).code == 0
+    plan = project.run("plan", "--undo", "last", "--format", "json").document
+    assert [change["address"] for change in plan["changes"]] == ["tag/ACME-5"]
+    assert plan["undo"]["leftOut"] == ["tag/(erased)"]
+    assert ["erased" in note["message"] for note in plan["notes"] if note["kind"] == "left-out"] == [True]
+    project.settle(tags=[*ACME, tag("ACME-5", description="two")])
+    last = runs(project)[0]["id"]
+    assert project.run("state", "erase", "tag/OTHER", "-y").code == 0
+    for name in ("last", last):
+        refused = project.run("plan", "--undo", name, "--format", "json")
+        assert (refused.code, refused.codes) == (64, ["usage"])
+        message = refused.document["diagnostics"][0]["message"]
+        assert (f"run {last}" in message, "`state erase`" in message) == (True, True), message
+
+
+def test_prune_removes_old_history(project: Project, service: Service) -> None:
+    """`--dry-run` counts the same runs. Rows stay, and there are no changes to apply."""
+    project.settle(tags=[*ACME, tag(PERSON, description="her matter")])
+    project.settle(tags=ACME)
+    project.age(100)
+    rows, held = project.rows(), service.holds()
+    date = (datetime.now(UTC) - timedelta(days=50)).date().isoformat()
+    trial = project.run("state", "prune", "--before", date, "--dry-run", "--format", "json").document
+    assert (trial["runs"], trial["dryRun"], trial["entries"] > 4) == (1, True, True)
+    assert project.run("state", "prune", "--before", date).code == 64
+    done = project.run("state", "prune", "--before", date, "-y")
+    assert done.code == 0, done.err
+    assert "can no longer be undone" in done.out
+    # The last apply is kept, as its limits count for the next one.
+    assert [run["command"] for run in runs(project)] == ["state prune", "apply"]
+    forgotten = project.run("state", "history", "tag/ACME-1")
+    assert (forgotten.out, forgotten.err) == ("", "No history of tag/ACME-1 is recorded\n")
+    assert (project.rows(), service.holds()) == (rows, held)
+    assert project.run("plan", "--detailed-exitcode").code == 0
+    assert holding(project.folder, "her matter") == ["state.db"]  # the released tag's own row
+
+
+@pytest.mark.parametrize("words", [("erase", "tag/X", "-y"), ("prune", "--before", "1d", "-y")])
+def test_erase_and_prune_create_no_state(project: Project, words: tuple[str, ...]) -> None:
+    """A CI job would use an empty state as its own."""
+    assert project.run("state", *words, "--format", "json").codes == ["no-state"]
+    assert not (project.folder / ".syncengine/state.db").exists()
+
+
+def test_a_run_without_its_history_is_not_undone(project: Project, service: Service) -> None:
+    """Neither is a run of which only changes in doubt are left; the message names `state prune`."""
+    project.settle(tags=[tag("FIRST", description="one"), tag("SECOND")])
+    service.fault("upsertTags", status=400, body={"errors": [{"index": 1, "errorDescription": "no"}]})
+    project.wants(tags=[tag("FIRST", description="two"), tag("SECOND", description="two")])
+    assert project.apply().code == 3
+    project.age(100)
+    half, first = (run["id"] for run in runs(project))
+    assert project.run("state", "prune", "--before", "50d", "-y").code == 0
+    for run in (first, half, "last"):
+        done = project.run("plan", "--undo", run)
+        assert (done.code, "`state prune`" in done.err) == (64, True), done.out + done.err
+
+
+# --- `state rebuild` makes a lost state again from the manifests in Git
+
+
+CATEGORIES = [category("acme"), category("other")]
+
+
+def commit(project: Project, file: str = "all.yaml", /, **sections: Any) -> str:
+    project.wants(file, **sections)
+    return commit_all(project.folder)
+
+
+def lose(project: Project) -> None:
+    shutil.rmtree(project.folder / ".syncengine")
+
+
+def rebuild(project: Project, *arguments: str, revision: str = "HEAD") -> Ended:
+    return project.run("state", "rebuild", "--from-git", revision, "-y", *arguments)
+
+
+@pytest.fixture
+def kept(project: Project) -> Project:
+    """A project in Git with two applied commits; the second removes a tag whose category stays."""
+    git(project.folder, "init", "-q", "-b", "main", ".")
+    (project.folder / ".gitignore").write_text(".syncengine/\n")
+    both = [tag("ACME-1", category="acme"), tag("ACME-2", category="acme", keywords=["of it"])]
+    for tags in (both, both[:1]):
+        commit(project, tagCategories=CATEGORIES, tags=tags)
+        assert project.apply().code == 0
+    return project
+
+
+def test_a_lost_state_is_rebuilt_and_sent_again(kept: Project, service: Service) -> None:
+    """All rows are in doubt and have their source lines; the next apply sends them, and then there are no changes."""
+    held, recorded = service.holds(), kept.rows()
+    lose(kept)
+    done = rebuild(kept, "--format", "json")
+    head = git(kept.folder, "rev-parse", "HEAD")
+    counts = {"commit": head, "rebuilt": 3, "diagnostics": []}
+    assert (done.code, done.document) == (0, {"format": "syncengine.rebuild/v1", **counts})
+    rows = kept.rows()
+    assert rows.keys() == {address for address, row in recorded.items() if row["status"] != "released"}
+    assert {(row["status"], row["doubtful"]) for row in rows.values()} == {("active", True)}
+    assert "manifests/all.yaml:5" in kept.run("state", "list").out
+    changes = {str(each.key): each.action.word for each in kept.plan().changes}
+    assert changes == dict.fromkeys(("category/acme", "category/other", "tag/ACME-1"), "update")
+    assert "without its id" in kept.run("plan").out
+    assert kept.apply().code == 0
+    assert service.holds() == held
+    assert kept.run("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_state_with_rows_is_rebuilt_only_with_replace(kept: Project) -> None:
+    """With `--replace` the ids of the service are kept, and the state has a new lineage."""
+    before, lineage = kept.files()[".syncengine/state.db"], kept.plan().basis.lineage
+    refused = rebuild(kept)
+    assert (refused.code, "--replace" in refused.err) == (1, True)
+    assert kept.files()[".syncengine/state.db"] == before
+    assert rebuild(kept, "--replace").code == 0
+    assert kept.plan().basis.lineage != lineage
+    shown = kept.run("state", "show", "category/acme", "--format", "json").document
+    assert (shown["doubtful"], bool(shown["serverId"])) == (True, True)
+
+
+def test_a_rebuild_is_a_run_of_the_history_and_uses_up_approvals(kept: Project) -> None:
+    """The run has the commit, so that older ones are refused. Approvals in the project file become invalid."""
+    kept.wants(tagCategories=CATEGORIES, tags=[])
+    approval = kept.plan().gate.approve
+    git(kept.folder, "checkout", "-q", ".")
+    kept.settings("approvals:", f"  - {approval}")
+    head = commit_all(kept.folder)
+    lose(kept)
+    assert rebuild(kept).code == 0
+    run = kept.run("state", "history", "--format", "json").document["runs"][0]
+    assert (run["command"], run["commit"], run["outcome"]) == ("state rebuild", head, "complete")
+    assert run["counts"] == {"applied": 3}
+    assert kept.apply().code == 0
+    kept.wants(tagCategories=CATEGORIES, tags=[])
+    assert kept.run("apply", "-y").code == 4
+
+
+def test_an_invalid_revision_is_refused_with_its_places(kept: Project) -> None:
+    """`state rebuild` exits with 8, names the file of each error, and creates no state."""
+    commit(kept, "broken.yaml", tags=[tag("NEW-1", nmae="x")])
+    lose(kept)
+    refused = rebuild(kept, "--format", "json")
+    assert (refused.code, [d["code"] for d in refused.document["diagnostics"]]) == (8, ["unknown-field"])
+    assert refused.document["diagnostics"][0]["file"] == "manifests/broken.yaml"
+    assert not (kept.folder / ".syncengine/state.db").exists()
+    commit(kept, "broken.yaml", tags=[tag("NEW-1")])
+    assert rebuild(kept).code == 0
+    assert "tag/NEW-1" in kept.rows()
+
+
+def test_a_missing_commit_of_a_shallow_clone_is_reported_with_the_cure(kept: Project, tmp_path: Path) -> None:
+    """The message suggests `fetch-depth: 0`. The latest commit can be rebuilt."""
+    there = tmp_path / "shallow"
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{kept.folder}", str(there))
+    shallow = Project(there, kept.url)
+    refused = rebuild(shallow, revision="HEAD~1")
+    assert (refused.code, "fetch-depth: 0" in refused.err) == (64, True), refused.err
+    assert rebuild(shallow).code == 0
+
+
+def test_rows_of_databases_are_not_rebuilt(kept: Project) -> None:
+    """A warning names each block with such a source, and everything else is recorded."""
+    kept.settings("sources:", "  matters: {sql: {env: MATTERS}}")
+    rows = "{forEach: {sql: {source: matters, query: SELECT 1 AS n}}, tags: [{name: 'M-{{ row.n }}'}]}"
+    (kept.folder / "manifests/rows.yaml").write_text(f"generate:\n  - {rows}\n")
+    commit_all(kept.folder)
+    lose(kept)
+    done = rebuild(kept, "--format", "json")
+    assert (done.code, done.document["rebuilt"]) == (0, 3)
+    (found,) = done.document["diagnostics"]
+    assert (found["severity"], found["code"], "matters" in found["message"]) == ("warning", "source-left-out", True)
+    assert (found["file"], found["line"]) == ("manifests/rows.yaml", 2)
+
+
+def test_an_environment_is_rebuilt_by_itself(kept: Project) -> None:
+    """Its own manifests at the commit are recorded in its own state."""
+    kept.settings("environments:", "  live: {manifests: [live], state: live.db}", "  test: {}")
+    (kept.folder / "live").mkdir()
+    (kept.folder / "live/all.yaml").write_text("tags: [{name: LIVE-1}]\n")
+    commit_all(kept.folder)
+    done = kept.run("--env", "live", "state", "rebuild", "--from-git", "HEAD", "-y")
+    assert done.code == 0, done.err
+    listed = kept.run("--env", "live", "state", "list", "--format", "json").document["resources"]
+    assert {row["address"]: row["status"] for row in listed} == {"tag/LIVE-1": "active"}
+
+
+@pytest.mark.parametrize("arguments", [(), ("--from-git", "nowhere", "-y"), ("--from-git", "HEAD")])
+def test_wrong_arguments_create_no_state(kept: Project, arguments: tuple[str, ...]) -> None:
+    """A missing revision, an unknown one, and a missing `-y` without a terminal are usage errors."""
+    lose(kept)
+    done = kept.run("state", "rebuild", *arguments)
+    assert done.code == 64, done.err
+    assert not (kept.folder / ".syncengine/state.db").exists()

@@ -269,17 +269,6 @@ def test_an_undo_leaves_out_a_protected_tag_that_the_run_created(project: Projec
     assert (document["changes"], kinds(document)) == ([], {"tag/NEW": "left-out"})
 
 
-def test_one_undo_restores_an_activity_type_of_a_killed_sweep(project: Project, service: Service) -> None:
-    """It is restored without `reenableIfArchived`, although it is unknown whether the sweep was completed."""
-    project.settle(activityTypes=[activity_type("A"), activity_type("GOES")])
-    project.wants(activityTypes=[activity_type("A")])
-    project.kill_during(service, "completeSyncSession", "apply", "-y", *project.approvals())
-    run = last(project)
-    undo(project, run)
-    assert service.activity_types() == {"A", "GOES"}
-    assert project.run("plan", "--undo", run, "--detailed-exitcode").code == 0
-
-
 def test_an_undo_never_sweeps(project: Project, service: Service) -> None:
     """Activity types that this project never declared stay, and swept ones come back."""
     project.settings("policy: {activityTypes: exact}")
@@ -383,17 +372,6 @@ def test_an_undo_that_restores_an_undone_change_ends_its_memory(project: Project
     settle(project, "one", "two")
 
 
-def test_a_tag_that_was_undeclared_before_the_run_need_not_be_declared(project: Project) -> None:
-    """The run deleted it only together with its category, so reverting the category is enough."""
-    acme, gone, kept = category("acme"), category("gone"), [tag(name) for name in "ABCD"]
-    project.settle(tagCategories=[acme, gone], tags=[*kept, tag("LEFT", category="gone")])
-    project.settle(tagCategories=[acme, gone], tags=kept)
-    project.settle(tagCategories=[acme], tags=kept)
-    undo(project)
-    assert "undone" in project.apply().codes  # for the category, which the manifests still delete
-    project.settle(tagCategories=[acme, gone], tags=kept)
-
-
 def test_an_undo_with_a_selection_undoes_only_that_part(project: Project) -> None:
     """Manifests with the other changes may still be applied. A selection without changes of the run is warned of."""
     for word in ("one", "two"):
@@ -473,20 +451,6 @@ def test_a_plan_that_only_claims_to_be_an_undo_is_refused(project: Project) -> N
         save(plan, SHOWN, path)
         done = project.run("apply", "forged.plan", "--format", "json", *project.approvals())
         assert (done.code, done.codes[-1]) == (5, "plan-inconsistent"), done.out
-
-
-def test_an_undo_that_was_refused_once_can_be_repeated(project: Project, service: Service) -> None:
-    """The refusal puts the category's id in doubt, and the repeated undo sends the category too."""
-    project.settle(tagCategories=[category("acme")], tags=[tag("ONLY", category="acme")])
-    project.settle(tagCategories=[category("acme")], tags=[tag("ONLY")])
-    run = last(project)
-    planned(project, run, "--out", "undo.plan")
-    service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "not now"}])
-    assert project.run("apply", "undo.plan").code == 3
-    service.heal()
-    undo(project, run)
-    assert project.rows()["tag/ONLY"]["fields"]["category"] == "acme"
-    assert planned(project, run)["changes"] == []
 
 
 # --- in Git

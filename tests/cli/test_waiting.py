@@ -1,4 +1,4 @@
-"""Commands that wait for the lock or a late call, and are interrupted or find changed files afterwards."""
+"""Commands that wait: for the lock, for a late call, or for an answer that drips endlessly."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
+from tests.dripping import BODY, Dripping
+from tests.dripping import dripping as running
 from tests.support.git import git
+from tests.support.warm import Started
 
-from .program import Project, ended, read_until, tag
+from ..sandbox.receiver import eventually
+from .estate import DELETES_TAGS
+from .program import Ended, Project, category, ended, read_until, tag
 from .service import Json, Service
-from .test_state_rebuild import commit
+from .test_state import commit
+
+pytestmark = pytest.mark.slow
 
 REPORT = ("--report", "json=report.json")
 
@@ -50,20 +58,6 @@ def test_an_apply_that_waits_for_the_lock_is_interrupted_with_a_report(
         assert project.is_locked()
     assert [each["code"] for each in reported(project)["diagnostics"]] == ["interrupted"]
     assert service.tags() == ["FIRST"]
-
-
-def test_an_apply_that_waits_for_a_late_call_is_interrupted_with_a_report(project: Project, service: Service) -> None:
-    """The report lists the pending change as skipped."""
-    project.settle(tags=[tag("FIRST")])
-    project.settings(service=("landing: 60s",))
-    project.wants(tags=[tag("FIRST", description="one")])
-    project.kill_during(service, "upsertTags", "apply", "-y")
-    project.wants(tags=[tag("FIRST", description="two")])
-    process = project.fork("apply", "-y", *REPORT)
-    read_until(process, "may still be executed")
-    process.send_signal(signal.SIGINT)
-    assert ended(process).code == 130
-    assert [each["outcome"] for each in reported(project)["results"]] == ["skipped"]
 
 
 def test_a_signal_during_the_last_call_ends_with_0_if_all_is_applied(project: Project, service: Service) -> None:
@@ -103,3 +97,153 @@ def test_a_branch_that_moves_while_a_rebuild_waits_is_noticed(project: Project) 
         commit(project, tags=[tag("FIRST"), tag("SECOND")])
     done = ended(process)
     assert done.code == 5 or "tag/SECOND" in project.rows(), done.err
+
+
+# --- late calls, which a killed run left at the service
+
+
+CATEGORIES = [category("acme"), category("other")]
+WANTED = {"tagCategories": CATEGORIES, "tags": [tag("inside", category="acme"), tag("edited", category="other")]}
+WITHOUT = {"tagCategories": CATEGORIES[1:], "tags": WANTED["tags"][1:]}
+
+
+def left_behind(project: Project, service: Service, landing: str) -> None:
+    """Kill an apply while it deletes a category, and restore the earlier manifests."""
+    project.settings(service=(f"landing: {landing}", *DELETES_TAGS))
+    project.settle(**WANTED)
+    service.fault("deleteTagCategory", late={})
+    project.wants(**WITHOUT)
+    process = project.fork_apply()
+    eventually(lambda: service.waiting() == ["deleteTagCategory"])
+    process.kill()
+    assert ended(process).code == -signal.SIGKILL
+    project.wants(**WANTED)
+
+
+def test_the_next_apply_waits_for_the_call_of_a_killed_run(project: Project, service: Service) -> None:
+    """It names the call and ends with what the manifests declare. tests/applying/test_landing.py has all calls."""
+    left_behind(project, service, "3s")
+    held = service.holds()
+    process = project.fork_apply()
+    assert "an earlier deleteTagCategory of " in read_until(process, "waiting")
+    service.land()
+    assert ended(process).code == 0
+    assert service.holds() == held
+    assert project.plan().changes == ()
+
+
+def test_an_apply_that_cannot_wait_names_the_time_to_repeat(project: Project, service: Service) -> None:
+    """It exits with 3 and the code `landing`, and gives the reason for each change.
+
+    Nothing is sent, so that a saved plan is not used up. Neither are rows forgotten or exported.
+    """
+    left_behind(project, service, "60s")
+    held = service.holds()
+    assert project.run("plan", "--out", "saved.plan").code == 0
+    new = [tag("new", category="acme"), tag("apart", category="other")]
+    project.wants(**{**WANTED, "tags": [*WANTED["tags"], *new]})
+    done = project.apply("--lock-timeout", "5s")
+    assert (done.code, done.document["status"], {*done.outcomes().values()}) == (3, "refused", {"skipped"})
+    assert "landing" in done.codes
+    why = "nothing was sent: an earlier deleteTagCategory of category/acme may still be executed; repeat after "
+    assert why in done.out
+    assert project.run("apply", "saved.plan", "--lock-timeout", "0s").code == 3
+    assert service.holds() == held
+    refused = project.run("state", "forget", "-y", "category/acme")
+    assert (refused.code, "may still be executed" in refused.err) == (3, True)
+    exported = project.run("state", "export")
+    assert (exported.code, exported.out, "error[landing]" in exported.err) == (3, "", True)
+    service.land()
+    project.settings(service=("landing: 0s", *DELETES_TAGS))
+    assert project.run("apply", "saved.plan").code == 0
+
+
+def test_an_apply_that_waits_for_a_late_call_is_interrupted_with_a_report(project: Project, service: Service) -> None:
+    """The report lists the pending change as skipped."""
+    left_behind(project, service, "60s")
+    process = project.fork("apply", "-y", *REPORT)
+    read_until(process, "may still be executed")
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 130
+    assert {each["outcome"] for each in reported(project)["results"]} == {"skipped"}
+
+
+# --- an answer that never ends: the program ends at its time-out or when it is interrupted
+
+
+TEAM = b'HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n{"teamName":"T"}'
+
+
+@pytest.fixture
+def dripping() -> Iterator[Dripping]:
+    with running(BODY, whole={b"/team/info": TEAM}) as server:
+        yield server
+
+
+def started(dripping: Dripping, folder: Path, timeout: str) -> tuple[Project, Started]:
+    """A project, and its `apply` process waiting for an answer that never ends."""
+    project = Project(folder / "project", dripping.url)
+    file = project.folder / "syncengine.yaml"
+    file.write_text(file.read_text().replace("timeout: 10s", f"timeout: {timeout}"))
+    project.wants(tags=[tag("T-1")])
+    process = project.fork_apply()
+    assert dripping.asked.wait(30)
+    return project, process
+
+
+def assert_in_doubt(project: Project, done: Ended, code: int) -> None:
+    """The row is marked doubtful, the report is written and the lock is released."""
+    assert (done.code, done.outcomes()) == (code, {"tag/T-1": "unknown"}), done.err
+    assert not project.is_locked()
+    assert project.rows()["tag/T-1"]["doubtful"]
+
+
+def test_an_interrupt_is_obeyed_within_the_deadline_of_the_call(dripping: Dripping, tmp_path: Path) -> None:
+    """Ctrl-C waits for the current answer, at most for the configured time-out."""
+    project, process = started(dripping, tmp_path, "2s")
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert_in_doubt(project, done, 130)
+    assert "stopping" in done.err
+
+
+def test_a_second_interrupt_ends_at_once(dripping: Dripping, tmp_path: Path) -> None:
+    """Whatever the time-out."""
+    project, process = started(dripping, tmp_path, "60m")
+    process.send_signal(signal.SIGINT)
+    read_until(process, "interrupt again to stop at once")
+    process.send_signal(signal.SIGINT)
+    assert_in_doubt(project, ended(process), 130)
+
+
+def test_an_apply_that_nobody_interrupts_ends_too(dripping: Dripping, tmp_path: Path) -> None:
+    """The call ends at its time-out; its outcome is unknown and the exit code is 3."""
+    project, process = started(dripping, tmp_path, "0.1s")
+    assert_in_doubt(project, ended(process), 3)
+
+
+def test_a_second_interrupt_ends_a_pull_at_once(project: Project, service: Service) -> None:
+    """`time pull` does not wait for the target's answer, and does not report a status for the group."""
+    with running(BODY) as target:
+        url = f"http: {{url: '{target.url}', timeout: 60m, json: {{}}}}"
+        project.settings(f"postedTime: {{mode: fetch, deliver: [{{name: pms, {url}}}]}}")
+        service.post()
+        process = project.fork("time", "pull")
+        assert target.asked.wait(30)
+        process.send_signal(signal.SIGINT)
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            target.over.wait(0.2)
+        done = ended(process)
+    assert done.code == 130, done.err
+    assert "updatePostedTimeStatus" not in service.asked()
+
+
+def test_an_interrupt_at_the_first_call_is_an_interrupt(tmp_path: Path) -> None:
+    """An interrupt during the first call exits with 130, not as an unreachable service, and nothing was sent."""
+    with running(BODY) as silent:
+        project, process = started(silent, tmp_path, "2s")
+        process.send_signal(signal.SIGINT)
+        done = ended(process)
+    assert (done.code, done.codes) == (130, ["no-state", "interrupted"]), done.err
+    assert (project.rows(), project.is_locked()) == ({}, False)
