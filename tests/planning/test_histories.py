@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -23,8 +22,7 @@ from syncengine.plan.losses import losses_of
 from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
 from syncengine.plan.saved import keys_of, planned_again, renamed_and_going
-from syncengine.project.model import Ownership
-from syncengine.resource import Key, Kind, Removal, Resource, Status
+from syncengine.resource import Key, Kind, Resource, Status
 from syncengine.state.records import Loss
 from tests.support.profiles import tried
 
@@ -40,11 +38,6 @@ def to(manifest: str, expected: str = "") -> To:
     return manifest, expected
 
 
-POLICIES: dict[str, dict[str, Any]] = {
-    "protection": {"tag_removal": Removal.RETIRE},
-    "activity types, exact": {"activity_types": Ownership.EXACT},
-    "activity types, additive": {"activity_types": Ownership.ADDITIVE},
-}
 WALKS: dict[str, list[To]] = {
     "a tag's life": [
         to("tags: [{name: ALFA}]", "tag/ALFA active"),
@@ -73,12 +66,6 @@ WALKS: dict[str, list[To]] = {
         to("tags: [{name: ALFA, keywords: [alfa]}]"),
         to("tags: [{name: ALFA}]"),
     ],
-    "the name as a keyword": [
-        to("tags: [{name: ALFA, excludeTagNameKeyword: true}]"),
-        to("tags: [{name: ALFA, excludeTagNameKeyword: true, keywords: [ALFA]}]"),
-        to("tags: [{name: ALFA}]"),
-        to("tags: [{name: ALFA, excludeTagNameKeyword: true}]"),
-    ],
     "a tag renamed again and again": [
         to("tags: [{name: ALFA, keywords: [k]}]"),
         to("tags: [{name: MIKE, keywords: [k], previously: [ALFA]}]", "tag/ALFA retired, tag/MIKE active"),
@@ -89,12 +76,6 @@ WALKS: dict[str, list[To]] = {
         to("tags: [{name: ALFA}, {name: MIKE}]"),
         to("tags: [{name: ZULU, previously: [ALFA, MIKE]}]", "tag/ALFA retired, tag/MIKE retired"),
         to("tags: [{name: ALFA}, {name: MIKE}]", "tag/ALFA active, tag/MIKE active, tag/ZULU released"),
-    ],
-    "protection": [
-        to("tags: [{name: ALFA, protect: true}]"),
-        to("{}", "tag/ALFA released"),
-        to("tags: [{name: ALFA, protect: false}]", "tag/ALFA active"),
-        to("{}", "tag/ALFA retired"),
     ],
     "a category and its members": [
         to("tagCategories: [{externalId: acme, label: A, keywords: [k]}]\ntags: [{name: ALFA, category: acme}]"),
@@ -139,16 +120,6 @@ WALKS: dict[str, list[To]] = {
         to("activityTypes: [{code: A2, label: N, reenableIfArchived: false}]", "activity-type/A1 deleted"),
         to("{}", "activity-type/A2 deleted"),
     ],
-    "activity types, exact": [
-        to("activityTypes: [{code: A1, label: L}, {code: A2, label: L, protect: true}]"),
-        to("activityTypes: [{code: A1, label: L, description: d}]", "activity-type/A2 released"),
-        to("{}", "activity-type/A1 deleted, activity-type/A2 released"),
-    ],
-    "activity types, additive": [
-        to("activityTypes: [{code: A1, label: L}, {code: A2, label: L}]"),
-        to("activityTypes: [{code: A1, label: L}]", "activity-type/A2 released"),
-        to("activityTypes: [{code: A2, label: L}]", "activity-type/A1 released, activity-type/A2 active"),
-    ],
 }
 
 
@@ -161,11 +132,10 @@ def assert_as_wanted(desired: Mapping[Key, Resource], rows: Rows) -> None:
         assert is_as_declared(row, resource)
 
 
-def statuses(rows: Rows, expected: str) -> Iterator[str]:
-    """Yield the statuses of the rows that `expected` names, in its format."""
-    for line in filter(None, expected.split(", ")):
-        address = line.rpartition(" ")[0]
-        yield f"{address} {rows[Key.parse(address)].status.value}"
+def statuses(rows: Rows, expected: str) -> str:
+    """Return the statuses of the rows that `expected` names, in its format."""
+    names = [line.rpartition(" ")[0] for line in expected.split(", ") if line]
+    return ", ".join(f"{name} {rows[Key.parse(name)].status.value}" for name in names)
 
 
 @pytest.mark.parametrize("is_in_pieces", [False, True], ids=["as a whole", "in selected pieces"])
@@ -173,15 +143,15 @@ def statuses(rows: Rows, expected: str) -> Iterator[str]:
 def test_after_each_apply_the_next_plan_is_empty(name: str, is_in_pieces: bool) -> None:
     """The rows are as declared, too, and as after an apply of the last manifest alone."""
     pieces = [Scope(targets=("category/*",)), Scope(targets=("tag/*",)), Scope(no_delete=True)] if is_in_pieces else []
-    policy, rows = POLICIES.get(name, {}), NOTHING
+    rows: Rows = NOTHING
     for manifest, expected in WALKS[name]:
         desired = ask(manifest)
         for scope in (*pieces, Scope()):
-            rows = applied(rows, planned(desired, rows, scope=scope, **policy))
-        assert says_nothing(planned(desired, rows, **policy))
+            rows = applied(rows, planned(desired, rows, scope=scope))
+        assert says_nothing(planned(desired, rows))
         assert_as_wanted(desired.resources, rows)
-        assert is_in_pieces or ", ".join(statuses(rows, expected)) == expected
-    assert_as_wanted(desired.resources, applied(NOTHING, planned(desired, NOTHING, **policy)))
+        assert is_in_pieces or statuses(rows, expected) == expected
+    assert_as_wanted(desired.resources, applied(NOTHING, planned(desired)))
 
 
 # --- random histories
