@@ -163,10 +163,12 @@ def test_an_additive_policy_keeps_what_it_notes_once_also_in_a_sweep_by_hand() -
 
 
 def test_a_protected_activity_type_is_kept_and_survives_sweeps() -> None:
+    """Every sweep uploads the protected type, which it would delete otherwise, unless it may be deleted already."""
     protected = row("activity-type/A101", label="Plan", protect=True)
-    plan = planned("{}", [protected, row("activity-type/A102")])
-    assert (notes(plan), actions(plan)) == ([("activity-type/A101", "kept")], {"activity-type/A102": "delete"})
-    assert uploaded(plan) == ["activity-type/A101"]
+    deleted = gone("activity-type/A103", doubtful=True, protect=True)
+    plan = planned("{}", [protected, row("activity-type/A102"), deleted])
+    assert notes(plan) == [("activity-type/A101", "kept"), ("activity-type/A103", "kept")]
+    assert (actions(plan), uploaded(plan)) == ({"activity-type/A102": "delete"}, ["activity-type/A101"])
 
 
 def test_a_desired_tag_with_a_code_that_is_deleted_is_an_error() -> None:

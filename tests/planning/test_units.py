@@ -116,7 +116,9 @@ def test_an_approval_holds_when_another_merge_moves_a_part_elsewhere() -> None:
 def test_an_approval_of_one_manifests_part_of_a_source_does_not_cover_the_rest() -> None:
     rows = [held(f"D-{n}", FILES[n // 3], None, MATTERS) for n in range(4)]
     (reviewed,) = units(planned(wanting(["D-3"]), rows).gate).values()
-    assert still_open(planned("{}", rows).gate, reviewed) == [MATTERS]
+    whole = planned("{}", rows)
+    assert still_open(whole.gate, reviewed) == [MATTERS]
+    assert approved_of(whole).uses == {}
 
 
 def test_an_approval_of_removals_opens_nothing_and_deletes_no_category() -> None:
