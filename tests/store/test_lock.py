@@ -27,7 +27,7 @@ from syncengine.state.holder import Holder
 from syncengine.state.lock import LockInfo
 from syncengine.state.records import Attempt
 from syncengine.state.store import State, open_state
-from syncengine.state.tables import LOCK, METADATA, SESSIONS
+from syncengine.state.tables import LOCK, SESSIONS
 
 from .estate import HERE, run, tag, whole
 
@@ -147,23 +147,13 @@ def test_the_clock_of_the_server_decides_whether_a_lease_has_ended(url: str) -> 
         assert other.lock(HERE, wait=0, request_timeout=30).quiet == pytest.approx(40, abs=5)
 
 
-@pytest.fixture
-def database(postgresql_url: str) -> Iterator[str]:
-    """The URL of a database without a state before and after the test, up to its options."""
-    engine = sa.create_engine(postgresql_url)
-    METADATA.drop_all(engine)
-    yield f"{postgresql_url}{'&' if '?' in postgresql_url else '?'}"
-    METADATA.drop_all(engine)
-    engine.dispose()
-
-
 IDLE = "options=-c%20idle_in_transaction_session_timeout%3D"
 
 
 def test_a_process_suspended_in_a_transaction_does_not_block_the_lock(database: str) -> None:
     """The server ends its transaction, and its next statement fails and says to run the command again."""
     open_state(database, write=True).close()  # creating the tables may take longer on a busy machine
-    with open_state(f"{database}{IDLE}500ms", write=True) as state, state.lock(HERE, wait=0, request_timeout=0):
+    with open_state(f"{database}?{IDLE}500ms", write=True) as state, state.lock(HERE, wait=0, request_timeout=0):
         with (
             pytest.raises(SyncengineError, match=r"idle.*run the command again") as ended,
             state.database.transaction() as stopped,
@@ -199,7 +189,7 @@ def test_a_process_suspended_between_two_rows_does_not_block_the_lock(database: 
             connection.execute(sa.insert(SESSIONS), [{"id": id, "opened": 1.0} for id in ("a", Slow("b"), "c")])
 
     with (
-        open_state(f"{database}{IDLE}1s", write=True) as state,
+        open_state(f"{database}?{IDLE}1s", write=True) as state,
         state.lock(HERE, wait=0, request_timeout=0),
         ThreadPoolExecutor(1) as threads,
     ):
@@ -220,7 +210,7 @@ def test_a_transaction_may_be_idle_for_30_seconds_at_most(database: str) -> None
     show = sa.text("SHOW idle_in_transaction_session_timeout")
     with open_state(database, write=True) as state, state.database.transaction() as connection:
         assert connection.execute(show).scalar() == "30s"
-    for options, limit in (("", "30s"), (f"{IDLE}7s", "7s")):
+    for options, limit in (("", "30s"), (f"?{IDLE}7s", "7s")):
         engine = open_engine(f"{database}{options}", "the ledger")
         with engine.connect() as connection:
             assert connection.execute(show).scalar() == limit
