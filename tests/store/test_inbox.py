@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -277,10 +278,8 @@ def test_a_process_that_lost_its_lease_writes_nothing(url: str) -> None:
 
 def test_concurrent_writers_of_the_inbox_lose_no_offer(url: str) -> None:
     with open_inbox(url, write=True) as inbox:
-        threads = [threading.Thread(target=inbox.receive, args=(OFFER,)) for _ in range(8)]
-        for act in (threading.Thread.start, threading.Thread.join):
-            for thread in threads:
-                act(thread)
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(inbox.receive, [OFFER] * 8))
         assert entry_of(inbox).offers == 8
 
 
@@ -313,16 +312,17 @@ def test_unsettled_lists_the_groups_that_need_attention(url: str) -> None:
             delivered(inbox, replace(OFFER, group_id=id), "ledger", outcome=outcome)
             if id != "waiting":
                 inbox.acknowledged(id, outcome)
-        entry = inbox.receive(replace(OFFER, group_id="revised"))
-        for status, revise in ((DeliveryStatus.REFUSED, True), (DeliveryStatus.ACCEPTED, False)):
+        inbox.write(lambda tx: tx.ask(["asked"], "ledger"))
+        inbox.given_up("lost", "unknown")
+
+        def answered(entry: InboxEntry, status: DeliveryStatus) -> None:
             inbox.begin(entry, "ledger")
             inbox.ended(entry, "ledger", status)
             inbox.decide(entry, SUCCESS, waits=True)
             inbox.acknowledged("revised", SUCCESS)
-            if revise:
-                entry = inbox.revise(replace(OTHER, group_id="revised"))
-        inbox.write(lambda tx: tx.ask(["asked"], "ledger"))
-        inbox.given_up("lost", "unknown")
+
+        answered(inbox.receive(replace(OFFER, group_id="revised")), DeliveryStatus.REFUSED)
+        answered(inbox.revise(replace(OTHER, group_id="revised")), DeliveryStatus.ACCEPTED)
         found = {entry.group_id for entry in inbox.entries(unsettled=True)}
     assert found == {"waiting", "asked", "failed", "lost"}
 
