@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from syncengine.state.store import State
 from syncengine.state.tables import METADATA
 from tests import postgresql
+
+from .estate import applying
 
 
 @pytest.fixture
@@ -28,6 +31,13 @@ def url(request: pytest.FixtureRequest, path: Path) -> Iterator[str]:
     yield there
     METADATA.drop_all(engine)
     engine.dispose()
+
+
+@pytest.fixture
+def state(url: str) -> Iterator[State]:
+    """A state that is open, locked, and in a run."""
+    with applying(url) as state:
+        yield state
 
 
 @pytest.fixture(scope="session")

@@ -51,13 +51,12 @@ def test_history_lists_each_changed_field(url: str) -> None:
     assert len(updated.detail.message) == 500
 
 
-def test_history_lists_a_call_of_unknown_outcome_as_intended(url: str) -> None:
+def test_history_lists_a_call_of_unknown_outcome_as_intended(state: State) -> None:
     """A run died during a deletion."""
-    with applying(url) as state:
-        applied(state, "c1", whole(A, assigneeExternalIds=("jd",)))
-        state.intend({"c2": Attempt("deleteTag", (Effect(key=A, status=Status.DELETED),))})
-        state.begin_run(run(2))
-        last = state.history(A)[-1]
+    applied(state, "c1", whole(A, assigneeExternalIds=("jd",)))
+    state.intend({"c2": Attempt("deleteTag", (Effect(key=A, status=Status.DELETED),))})
+    state.begin_run(run(2))
+    last = state.history(A)[-1]
     assert (last.outcome, last.operation) == ("intended", "deleteTag")
     assert last.detail.status == (Status.ACTIVE, Status.DELETED)
     assert last.detail.fields == {"assigneeExternalIds": (("jd",), None), "visibility": ("PUBLIC", None)}
@@ -86,27 +85,25 @@ def test_a_settled_call_settles_all_its_open_keys(url: str) -> None:
         assert outcomes(A, C) == [["settled", "settled"], ["failed", "settled"]]
 
 
-def test_history_outlives_a_forgotten_row(url: str) -> None:
+def test_history_outlives_a_forgotten_row(state: State) -> None:
     """It also lists records, doubts and the forgetting itself; the key is then known as forgotten by hand."""
-    with applying(url) as state:
-        applied(state, "c1", whole(A), whole(B))
-        state.record([Effect(key=A, status=Status.RELEASED)])
-        state.doubt([A])
-        assert state.forgotten([A, B, C]) == set()
-        state.forget([A])
-        assert [entry.outcome for entry in state.history(A)] == ["settled", "recorded", "doubted", "forgotten"]
-        assert state.forgotten([A, B, C]) == {A}
+    applied(state, "c1", whole(A), whole(B))
+    state.record([Effect(key=A, status=Status.RELEASED)])
+    state.doubt([A])
+    assert state.forgotten([A, B, C]) == set()
+    state.forget([A])
+    assert [entry.outcome for entry in state.history(A)] == ["settled", "recorded", "doubted", "forgotten"]
+    assert state.forgotten([A, B, C]) == {A}
 
 
 @pytest.mark.parametrize("detail", ["no JSON", "[]", '{"fields":{"url":1}}', '{"status":["active","no status"]}'])
-def test_an_unreadable_change_is_reported_as_damage(url: str, detail: str) -> None:
+def test_an_unreadable_change_is_reported_as_damage(state: State, detail: str) -> None:
     """The error is `state-damaged`, and no exception of a parser."""
-    with applying(url) as state:
-        applied(state, "c1", whole(A))
-        with state.database.transaction() as connection:
-            connection.execute(sa.update(CHANGES).values(detail=detail))
-        with pytest.raises(SyncengineError) as refused:
-            state.history(A)
+    applied(state, "c1", whole(A))
+    with state.database.transaction() as connection:
+        connection.execute(sa.update(CHANGES).values(detail=detail))
+    with pytest.raises(SyncengineError) as refused:
+        state.history(A)
     assert refused.value.code == "state-damaged"
 
 
@@ -199,20 +196,20 @@ CALLS = iter(range(1000))
 
 
 @pytest.fixture
-def state(path: Path) -> Iterator[State]:
+def sqlite(path: Path) -> Iterator[State]:
     with open_state(str(path), write=True) as opened, opened.lock(HERE, wait=5, request_timeout=0):
         yield opened
 
 
-def done(state: State, name: str, *effects: Effect, settles: bool = True, undoes: str | None = None) -> None:
+def done(sqlite: State, name: str, *effects: Effect, settles: bool = True, undoes: str | None = None) -> None:
     """Run one call for each effect; with `settles` the calls are acknowledged."""
-    state.begin_run(Run(name, float(next(CALLS)), "apply", f"p-{name}", "h", "u", None, None, None, undoes=undoes))
+    sqlite.begin_run(Run(name, float(next(CALLS)), "apply", f"p-{name}", "h", "u", None, None, None, undoes=undoes))
     for effect in effects:
         call = f"c{next(CALLS)}"
-        state.intend({call: Attempt("upsertTags", (effect,))})
+        sqlite.intend({call: Attempt("upsertTags", (effect,))})
         if settles:
-            state.settle([Settlement(call, (effect,))])
-    state.end_run("complete", {})
+            sqlite.settle([Settlement(call, (effect,))])
+    sqlite.end_run("complete", {})
 
 
 def upsert(description: str | None = None, *keywords: str, protect: bool = False, **metadata: str) -> Effect:
@@ -221,18 +218,18 @@ def upsert(description: str | None = None, *keywords: str, protect: bool = False
     return Effect(key=A, **body, status=Status.ACTIVE, whole=True, source=PLACE, protect=protect)
 
 
-def before(state: State, name: str) -> Recorded | None:
-    (row,) = state.changes_of(name)
+def before(sqlite: State, name: str) -> Recorded | None:
+    (row,) = sqlite.changes_of(name)
     return row.before
 
 
-def test_a_row_is_reconstructed_as_before_the_run(state: State) -> None:
+def test_a_row_is_reconstructed_as_before_the_run(sqlite: State) -> None:
     """Fields, keywords, metadata and protection, across several calls and later runs."""
-    done(state, "one", upsert("a", "k", "T", m="x", n="y"))
+    done(sqlite, "one", upsert("a", "k", "T", m="x", n="y"))
     dropped = Effect(key=A, keywords_dropped=("k",), metadata_dropped=("n",))
-    done(state, "two", upsert("b", "l", "T", protect=True, m="z", o="new"), dropped)
-    done(state, "three", upsert("c", "l", "T", protect=True, m="zz", o="new"))
-    (row,) = state.changes_of("two")
+    done(sqlite, "two", upsert("b", "l", "T", protect=True, m="z", o="new"), dropped)
+    done(sqlite, "three", upsert("c", "l", "T", protect=True, m="zz", o="new"))
+    (row,) = sqlite.changes_of("two")
     assert row.others == ("three",)
     assert row.before is not None and row.before.protect is False
     assert row.before.body.fields == {"description": "a", "visibility": "PUBLIC"}
@@ -242,32 +239,32 @@ def test_a_row_is_reconstructed_as_before_the_run(state: State) -> None:
 
 
 @pytest.mark.parametrize("settles", [True, False])
-def test_a_row_is_reconstructed_whether_calls_settled_or_not(state: State, settles: bool) -> None:
+def test_a_row_is_reconstructed_whether_calls_settled_or_not(sqlite: State, settles: bool) -> None:
     """A row holds everything that a call of unknown outcome may have added. Before its first run there was none."""
-    done(state, "one", upsert("a", "T", m="x"))
-    done(state, "two", Effect(key=A, status=Status.DELETED), settles=settles)
-    row = before(state, "two")
+    done(sqlite, "one", upsert("a", "T", m="x"))
+    done(sqlite, "two", Effect(key=A, status=Status.DELETED), settles=settles)
+    row = before(sqlite, "two")
     assert row is not None and row.status is Status.ACTIVE
     assert row.body == Body({"description": "a", "visibility": "PUBLIC"}, ("T",), {"m": "x"})
-    assert before(state, "one") is None
+    assert before(sqlite, "one") is None
 
 
-def test_undos_do_not_count_as_other_runs(state: State) -> None:
+def test_undos_do_not_count_as_other_runs(sqlite: State) -> None:
     """Nor do undos of those undos."""
-    done(state, "one", upsert("a"))
-    done(state, "two", upsert("b"))
-    done(state, "three", upsert("a"), undoes="two")
-    done(state, "four", upsert("b"), undoes="three")
-    (row,) = state.changes_of("two")
+    done(sqlite, "one", upsert("a"))
+    done(sqlite, "two", upsert("b"))
+    done(sqlite, "three", upsert("a"), undoes="two")
+    done(sqlite, "four", upsert("b"), undoes="three")
+    (row,) = sqlite.changes_of("two")
     assert row.others == ()
 
 
-def test_a_row_forgotten_since_the_run_is_marked(state: State) -> None:
+def test_a_row_forgotten_since_the_run_is_marked(sqlite: State) -> None:
     """A later row of the same key has no history before it."""
-    done(state, "one", upsert("a"))
-    state.forget([A], 0.0)
-    done(state, "two", upsert("b"))
-    (row,) = state.changes_of("one")
+    done(sqlite, "one", upsert("a"))
+    sqlite.forget([A], 0.0)
+    done(sqlite, "two", upsert("b"))
+    (row,) = sqlite.changes_of("one")
     assert row.forgotten
 
 

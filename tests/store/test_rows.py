@@ -131,10 +131,9 @@ def test_removals_lists_what_plans_took_away(url: str) -> None:
 # --- writes
 
 
-def test_a_settled_call_leaves_a_certain_row_with_its_run_and_plan(url: str) -> None:
-    with applying(url) as state:
-        applied(state, "c", whole(A, description="x"), a="17")
-        row = state.get([A])[A]
+def test_a_settled_call_leaves_a_certain_row_with_its_run_and_plan(state: State) -> None:
+    applied(state, "c", whole(A, description="x"), a="17")
+    row = state.get([A])[A]
     assert (row.doubtful, row.confirmed, row.server_id) == (False, True, "17")
     assert (row.run, row.plan, row.body.fields) == ("run-1", "plan-1", {"description": "x", "visibility": "PUBLIC"})
 
@@ -153,17 +152,16 @@ def test_rows_of_open_calls_stay_in_doubt_after_their_run(url: str, orderly: boo
         assert not state.get([A])[A].doubtful
 
 
-def test_put_replaces_whole_rows_and_forget_removes_and_counts_them(url: str) -> None:
+def test_put_replaces_whole_rows_and_forget_removes_and_counts_them(state: State) -> None:
     """An import sets the run and plan of each row."""
-    with applying(url) as state:
-        applied(state, "c", whole(A, description="x"))
-        state.put([Recorded(A, doubtful=True, server_id="9"), Recorded(B)])
-        assert state.get([A, B]) == {
-            A: Recorded(A, doubtful=True, server_id="9", run="run-1", plan="plan-1"),
-            B: Recorded(B, run="run-1", plan="plan-1"),
-        }
-        assert state.forget([A, tag("none")]) == 1
-        assert [row.key for row in state.rows()] == [B]
+    applied(state, "c", whole(A, description="x"))
+    state.put([Recorded(A, doubtful=True, server_id="9"), Recorded(B)])
+    assert state.get([A, B]) == {
+        A: Recorded(A, doubtful=True, server_id="9", run="run-1", plan="plan-1"),
+        B: Recorded(B, run="run-1", plan="plan-1"),
+    }
+    assert state.forget([A, tag("none")]) == 1
+    assert [row.key for row in state.rows()] == [B]
 
 
 def test_rows_are_sorted_by_kind_and_by_code_points_of_names(url: str) -> None:
@@ -175,35 +173,33 @@ def test_rows_are_sorted_by_kind_and_by_code_points_of_names(url: str) -> None:
         assert [row.key for row in state.rows(Kind.CATEGORY)] == [category("z")]
 
 
-def test_members_are_all_tags_that_a_category_may_hold(url: str) -> None:
+def test_members_are_all_tags_that_a_category_may_hold(state: State) -> None:
     """Also released ones, those that refer by id, those whose move or deletion is open; not those known to be gone."""
-    with applying(url) as state:
 
-        def members() -> list[str]:
-            return [row.key.name for row in state.members(["x", "nobody's"])]
+    def members() -> list[str]:
+        return [row.key.name for row in state.members(["x", "nobody's"])]
 
-        applied(state, "c", whole(category("x")), x="17")
-        names = ("in", "gone", "moving", "deleting")
-        tags = whole(tag("id"), tagCategoryId="17"), whole(tag("out"), category="y")
-        applied(state, "d", *tags, *(whole(tag(name), category="x") for name in names))
-        state.record([Effect(key=tag("in"), status=Status.RELEASED)])
-        applied(state, "e", Effect(key=tag("gone"), status=Status.DELETED))
-        moved = (whole(tag("moving"), category="y"),)
-        deletion = (Effect(key=tag("deleting"), status=Status.DELETED),)
-        state.intend({"f": Attempt("upsertTags", moved), "g": Attempt("deleteTag", deletion)})
-        assert members() == ["deleting", "id", "in", "moving"]
-        state.settle([Settlement("f", moved)])
-        state.end_run("interrupted", {})
-        assert members() == ["deleting", "id", "in"]
+    applied(state, "c", whole(category("x")), x="17")
+    names = ("in", "gone", "moving", "deleting")
+    tags = whole(tag("id"), tagCategoryId="17"), whole(tag("out"), category="y")
+    applied(state, "d", *tags, *(whole(tag(name), category="x") for name in names))
+    state.record([Effect(key=tag("in"), status=Status.RELEASED)])
+    applied(state, "e", Effect(key=tag("gone"), status=Status.DELETED))
+    moved = (whole(tag("moving"), category="y"),)
+    deletion = (Effect(key=tag("deleting"), status=Status.DELETED),)
+    state.intend({"f": Attempt("upsertTags", moved), "g": Attempt("deleteTag", deletion)})
+    assert members() == ["deleting", "id", "in", "moving"]
+    state.settle([Settlement("f", moved)])
+    state.end_run("interrupted", {})
+    assert members() == ["deleting", "id", "in"]
 
 
-def test_doubt_all_does_not_affect_deleted_rows(url: str) -> None:
+def test_doubt_all_does_not_affect_deleted_rows(state: State) -> None:
     """`--reassert` does not delete them again."""
-    with applying(url) as state:
-        applied(state, "c", whole(A), whole(B))
-        applied(state, "d", Effect(key=B, status=Status.DELETED))
-        assert state.doubt_all() == 1
-        assert {key: row.doubtful for key, row in state.get([A, B]).items()} == {A: True, B: False}
+    applied(state, "c", whole(A), whole(B))
+    applied(state, "d", Effect(key=B, status=Status.DELETED))
+    assert state.doubt_all() == 1
+    assert {key: row.doubtful for key, row in state.get([A, B]).items()} == {A: True, B: False}
 
 
 def test_facts_keep_values_that_are_not_set_again(url: str) -> None:
@@ -225,36 +221,33 @@ def test_facts_keep_values_that_are_not_set_again(url: str) -> None:
         assert reader.facts().commit == "commit-3"
 
 
-def test_sessions_stay_open_until_they_are_closed(url: str) -> None:
+def test_sessions_stay_open_until_they_are_closed(state: State) -> None:
     """Also those of a run that died."""
-    with applying(url) as state:
-        state.session_opened("s1")
-        state.session_opened("s2")
-        state.session_closed("s1")
-    with applying(url, run(2)) as state:
-        assert state.open_sessions() == ["s2"]
+    state.session_opened("s1")
+    state.session_opened("s2")
+    state.session_closed("s1")
+    state.begin_run(run(2))
+    assert state.open_sessions() == ["s2"]
 
 
 @pytest.mark.parametrize(("outcome", "used"), [("complete", True), ("incomplete", True), ("interrupted", False)])
-def test_a_plan_is_used_up_by_a_run_that_ends(url: str, outcome: str, used: bool) -> None:
+def test_a_plan_is_used_up_by_a_run_that_ends(state: State, outcome: str, used: bool) -> None:
     """An interrupted plan can be applied again."""
-    with applying(url) as state:
-        assert not state.plan_ended("plan-1")
-        state.end_run(outcome, {})
-        assert state.plan_ended("plan-1") is used
+    assert not state.plan_ended("plan-1")
+    state.end_run(outcome, {})
+    assert state.plan_ended("plan-1") is used
 
 
-def test_a_call_that_failed_and_then_settled_is_settled(url: str) -> None:
+def test_a_call_that_failed_and_then_settled_is_settled(state: State) -> None:
     """Also by another run of the same plan: the last outcome of each key counts."""
     effects = whole(A), whole(B)
-    with applying(url) as state:
-        state.intend({"c": Attempt("upsertTags", effects), "d": Attempt("upsertTags", effects)})
-        state.settle([Settlement("c", effects)])
-        state.fail([CallFailure("d", (A, B), "no")])
-        assert [row.doubtful for row in state.get([A, B]).values()] == [True, True]
-    with applying(url, run(2, plan="plan-1")) as state:
-        applied(state, "d", *effects)
-        assert [row.doubtful for row in state.get([A, B]).values()] == [False, False]
+    state.intend({"c": Attempt("upsertTags", effects), "d": Attempt("upsertTags", effects)})
+    state.settle([Settlement("c", effects)])
+    state.fail([CallFailure("d", (A, B), "no")])
+    assert [row.doubtful for row in state.get([A, B]).values()] == [True, True]
+    state.begin_run(run(2, plan="plan-1"))
+    applied(state, "d", *effects)
+    assert [row.doubtful for row in state.get([A, B]).values()] == [False, False]
 
 
 def test_a_write_without_the_lock_is_refused(url: str) -> None:
