@@ -1,7 +1,6 @@
 """Every filter and test of both kinds of templates, on values of every type, and further statements.
 
-The templates are the keys of `results.json`. `python -m tests.templating` writes their results after an intended
-change.
+The templates are the keys of `results.json`.
 """
 
 from __future__ import annotations
