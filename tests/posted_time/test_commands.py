@@ -20,7 +20,7 @@ from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import EventKind as Kind
 from syncengine.state.inbox_model import Offer
-from tests.posted_time.desk import at_work
+from tests.posted_time.desk import at_work, taking
 from tests.posted_time.projects import (
     JSONL,
     SQL_SINK,
@@ -127,6 +127,12 @@ def test_show_prints_the_whole_story_of_a_group(folder: Path) -> None:
     assert program(folder, "retry", "g3", "--accept", "--format", "json").document["changes"] == {"g3": changed}
 
 
+def test_the_operator_sees_why_a_ledger_rejected_a_group(folder: Path) -> None:
+    taking(delivering(folder, SQL_SINK), raw("g0", totalDurationSecs=0, timeRows=[]))
+    for words in (("show", "g0"), ("inbox",)):
+        assert "SQLITE_CONSTRAINT_CHECK" in program(folder, *words).out
+
+
 def test_each_kind_of_event_has_its_words() -> None:
     assert list(EVENT_WORDS) == list(Kind)
 
@@ -222,6 +228,7 @@ DEPENDING = {
     "duration.hours * lookup.person.rate": "2.7778 * <person.rate>",
     "(duration.hours * lookup.person.rate) | round(2)": "2.7778 * <person.rate>",
     "-(lookup.person.rate | float)": "-<person.rate>",
+    "[lookup.person.rate, 1] | sum": "0 + <person.rate> + 1",
     "lookup.person.since | local('UTC') | date": "<person.since>",
     "'no. ' + lookup.person.no": "no. <person.no>",
 }

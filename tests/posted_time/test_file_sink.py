@@ -107,8 +107,9 @@ def test_a_line_is_written_once_wherever_its_write_broke_off(
     assert whole == (before or form.header) + form.line
     file.write_bytes(whole[: len(whole) - len(form.line) + cut])
     is_there = cut >= len(form.line) - 1
-    found = asyncio.run(sink(tmp_path, form).recall(KEY, notes[KEY], Notebook(notes), None))
-    assert found == (Took() if is_there else Lacks())
+    recalled = Notebook(notes)
+    found = asyncio.run(sink(tmp_path, form).recall(KEY, notes[KEY], recalled, None))
+    assert (found, recalled[KEY]) == ((Took(), notes[KEY]) if is_there else (Lacks(), None))
     after_recall = file.read_bytes()
     assert deliver(sink(tmp_path, form), notes[KEY], Notebook(notes), form) == Took()
     assert file.read_bytes() == whole

@@ -98,24 +98,18 @@ def test_manual_names_are_unwrapped_and_empty_titles_named(
     assert (found.activity, found.description) == (activity, description)
 
 
-def test_the_caller_key_is_not_stored() -> None:
-    """It only proves to the receiver that the service is calling."""
-    assert "s3cr3t" not in stored(raw())
-    assert "s3cr3t" not in repr(group())
-
-
-def test_characters_that_databases_reject_are_replaced() -> None:
-    """NUL and half surrogate pairs."""
+def test_a_group_is_stored_without_its_caller_key_and_what_databases_reject() -> None:
+    """NUL and half surrogate pairs are replaced; the key only proves to the receiver that the service is calling."""
+    assert "s3cr3t" not in stored(raw()) + repr(group())
     assert stored({"groupId": "a\x00b", "x": ["\ud800"]}) == '{"groupId":"a�b","x":["�"]}'
     assert read_group({"groupId": "a\x00"}).groupId == "a�"
 
 
-@pytest.mark.parametrize("odd", ["1", "NaN"])
-def test_a_whole_number_beyond_64_bits_keeps_its_digits(odd: str) -> None:
+@pytest.mark.parametrize(("odd", "kept"), [("1", 1), ("NaN", "nan")])
+def test_a_whole_number_beyond_64_bits_keeps_its_digits(odd: str, kept: object) -> None:
     """It is stored as text, whether or not something else in the answer is no JSON."""
     found = read_loosely(f'{{"large": {10**40}, "least": {-(2**63)}, "odd": {odd}}}'.encode())
-    kept = {"large": str(10**40), "least": -(2**63), "odd": {"1": 1, "NaN": "nan"}[odd]}
-    assert json.loads(stored(found)) == kept
+    assert json.loads(stored(found)) == {"large": str(10**40), "least": -(2**63), "odd": kept}
 
 
 SAME: list[dict[str, Any]] = [
@@ -167,9 +161,6 @@ def test_a_change_by_the_user_changes_the_digest_and_is_listed(change: dict[str,
 # --- the list of changes
 
 
-LONG = "Reply to the examiner, " * 20
-
-
 def told(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, object, object]]:
     found = changes(stored(raw("g", **before)), stored(raw("g", **after)))
     return [(one.field, one.before, one.after) for one in found]
@@ -215,25 +206,23 @@ def test_any_two_contents_can_be_compared(one: dict[str, Any], other: dict[str, 
     assert all(len(line) <= 80 and line.isprintable() for line in changes_lines(found))
 
 
-def test_differences_fit_80_columns_and_hold_no_escapes() -> None:
-    """Of a long text only the part that differs is shown; an added row is summarized."""
+def test_the_first_20_differences_are_shown_in_80_columns_without_escapes() -> None:
+    """Of a long text only the part that differs is shown; an added row is summarized; the last line counts the rest."""
+    long = "Reply to the examiner, " * 20
     found = (
-        ContentChange("description", f"{LONG}as posted", f"{LONG}as changed"),
+        ContentChange("description", f"{long}as posted", f"{long}as changed"),
         ContentChange("timeRows[1]", None, {"activity": "\x1b[31mWord", "durationSecs": 60, "description": None}),
         ContentChange("totalDurationSecs", 60, float("nan")),
+        *(ContentChange(f"timeRows[{at}].durationSecs", at, at + 1) for at in range(22)),
     )
-    assert list(changes_lines(found)) == [
+    lines = list(changes_lines(found))
+    assert lines[:3] == [
         '    description: …xaminer, as posted" → …xaminer, as changed"',
         '    timeRows[1]: none → activity "\\x1b[31mWord", durationSecs 60',
         "    totalDurationSecs: 60 → unreadable",
     ]
-
-
-def test_only_the_first_20_differences_are_shown() -> None:
-    """The last line says how many more there are."""
-    found = tuple(ContentChange(f"timeRows[{at}].durationSecs", at, at + 1) for at in range(25))
-    *told_of, last = changes_lines(found)
-    assert (len(told_of), last) == (20, "    … and 5 more; `syncengine time show --format json` lists all of them")
+    more = "    … and 5 more; `syncengine time show --format json` lists all of them"
+    assert (len(lines), lines[-1]) == (21, more)
 
 
 def test_each_offer_is_compared_with_the_content_accepted_at_that_time(tmp_path: Path) -> None:

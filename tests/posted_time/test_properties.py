@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -149,38 +149,22 @@ def _come_to_rest(world: World, offered: dict[str, int]) -> None:
     assert world.told.keys() >= offered.keys()
 
 
-T = TypeVar("T")
-
-
-@dataclass
-class Clock:
-    at: float = 1_700_000_000.0
-
-    def now(self) -> float:
-        return self.at
-
-
-class Sleeper(Inbox):
-    """An inbox whose clock passes the end of its lease once a delivery has begun."""
-
-    clock: Clock
-
-    def write(self, work: Callable[[InboxTransaction], T]) -> T:
-        done = super().write(work)
-        if any(entry.deliveries for entry in self.entries()):
-            self.clock.at += 61
-        return done
-
-
 def test_a_process_that_slept_through_its_lease_delivers_nothing(tmp_path: Path) -> None:
     """The delivery that had begun stays in doubt for the next process."""
-    clock, sink = Clock(), Moody("one", Fate())
-    database = open_database(str(tmp_path / "state.db"), write=True)
-    inbox = Sleeper(database, clock.now)
-    inbox.clock = clock
-    bare = bare_route()
-    route = replace(bare, sink_rules=(SinkRule(sink, None),))
-    delivery = Delivery(BuiltRoute(route, Databases()), inbox, keep=1e9, now=clock.now)
+    now, sink = 1_700_000_000.0, Moody("one", Fate())
+
+    class Sleeper(Inbox):
+        """An inbox whose clock passes the end of its lease once a delivery has begun."""
+
+        def write(self, work: Callable[[InboxTransaction], Any]) -> Any:
+            nonlocal now
+            done = super().write(work)
+            now += 61 * any(entry.deliveries for entry in self.entries())
+            return done
+
+    inbox = Sleeper(open_database(str(tmp_path / "state.db"), write=True), lambda: now)
+    route = replace(bare_route(), sink_rules=(SinkRule(sink, None),))
+    delivery = Delivery(BuiltRoute(route, Databases()), inbox, keep=1e9, now=lambda: now)
     with inbox, inbox.lease(Holder.here("serve", {}), wait=0):
         with pytest.raises(LockLost):
             asyncio.run(delivery.take(raw("g1"), mechanism="fetch"))

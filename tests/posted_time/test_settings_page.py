@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -17,22 +16,14 @@ from tests.support.ports import unused_port
 PAGE = ROOT / "docs/posted-time-settings.md"
 
 
-CURL = """#!{python}
+SHIMS = {
+    "syncengine": f'#!/bin/sh\nexec "{sys.executable}" -m syncengine "$@"\n',
+    "curl": f"""#!{sys.executable}
 import sys, urllib.request
 print(urllib.request.urlopen(sys.argv[-1], data=sys.argv[-2].encode(), timeout=20).read().decode())
-"""
-"""A replacement for machines without curl: it sends the POST of the page."""
-
-
-def _tools(folder: Path) -> None:
-    """Install the programs that the commands of the page call."""
-    folder.mkdir()
-    programs = {"syncengine": f'#!/bin/sh\nexec "{sys.executable}" -m syncengine "$@"\n'}
-    if shutil.which("curl") is None:
-        programs["curl"] = CURL.format(python=sys.executable)
-    for name, text in programs.items():
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
+""",
+}
+"""The programs that the commands of the page call; a machine may lack curl, whose POST the page sends."""
 
 
 def test_the_ten_lines_deliver_what_is_printed(tmp_path: Path) -> None:
@@ -41,7 +32,10 @@ def test_the_ten_lines_deliver_what_is_printed(tmp_path: Path) -> None:
     assert len(settings.splitlines()) == 1 + 10
     port = str(unused_port())
     (tmp_path / "syncengine.yaml").write_text(settings.replace("8765", port))
-    _tools(tmp_path / "bin")
+    (tmp_path / "bin").mkdir()
+    for name, text in SHIMS.items():
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
     script = commands.replace("syncengine sandbox", f"syncengine sandbox --port {port}").replace("8765", port)
     environ = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
     done = subprocess.run(

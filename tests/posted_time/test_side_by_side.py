@@ -391,7 +391,8 @@ def test_a_death_at_any_instant_of_a_batch_loses_and_doubles_nothing(instants: i
             takes = (opened.take(group, mechanism="fetch") for group in groups)
             return await asyncio.gather(*takes, return_exceptions=True)
 
-    assert instants >= 12 or any(isinstance(one, Dead) for one in asyncio.run(dies()))
+    has_died = any(isinstance(one, Dead) for one in asyncio.run(dies()))
+    assert has_died or instants >= 12  # how many transactions a batch makes depends on who comes when
     verdicts = together(delivering(tmp_path, same + SQL_SINK), *groups)
     assert {verdict.outcome for verdict in verdicts} == {SUCCESS}
     assert sorted(row[0] for row in rows(tmp_path)) == sorted(group["groupId"] for group in groups)

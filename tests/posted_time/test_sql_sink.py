@@ -201,9 +201,7 @@ FORBEARING = {
         "ON CONFLICT DO UPDATE … WHERE"
     ),
     "INSERT OR IGNORE INTO t VALUES (:no)": "INSERT OR IGNORE",
-    "UPDATE OR IGNORE t SET no = :no": "UPDATE OR IGNORE",
     "INSERT IGNORE INTO t VALUES (:no)": "INSERT IGNORE",
-    "insert low_priority ignore INTO t VALUES (:no)": "INSERT IGNORE",
     "UPDATE IGNORE t SET no = :no": "UPDATE IGNORE",
     "INSERT INTO t VALUES (:no) ON DUPLICATE KEY UPDATE no = no": "ON DUPLICATE KEY UPDATE",
     "MERGE INTO t USING (SELECT :no AS no) s ON t.no = s.no WHEN NOT MATCHED THEN INSERT VALUES (no)": "MERGE",
@@ -212,7 +210,6 @@ PLAIN = [
     "INSERT INTO t VALUES (:no)",
     "INSERT INTO t VALUES (:no) ON CONFLICT (no) DO UPDATE SET no = :no",
     "INSERT INTO t VALUES (:no) ON CONFLICT (no) WHERE no > 0 DO UPDATE SET no = (SELECT 1 FROM u WHERE v = 1)",
-    "INSERT OR REPLACE INTO t VALUES (:no)",
     "INSERT INTO t VALUES (:no, 'insert or ignore')  -- on conflict do nothing",
     "UPDATE t SET no = :no WHERE merge = 1 /* insert ignore */",
     'INSERT INTO "merge" SELECT :no FROM u JOIN w USING (x)',
