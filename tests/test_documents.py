@@ -233,8 +233,10 @@ def sign_rows() -> list[str]:
     return [f"| {value} | {', '.join(f'`{name}`' for name in sorted(names))} |" for value, names in SIGNS.items()]
 
 
+SETTINGS = json.loads(text_of(ROOT / "schemas/project.schema.json"))
+"""`environments` repeats its keys, and kinds of resources have pages of their own."""
 TABLES: dict[tuple[str, str], tuple[str, Callable[[], Iterable[str]]]] = {
-    ("project-file.md", "keys"): ("key | meaning", lambda: settings_rows()),
+    ("project-file.md", "keys"): ("key | meaning", lambda: rows_of(SETTINGS, SETTINGS, "")),
     ("operate.md", "metrics"): ("metric | meaning", lambda: metric_rows()),
     ("manifests-from-data.md", "filters"): ("filter | result", lambda: filter_rows(ENTRIES)),
     ("manifests-from-data.md", "signs"): ("value | names of fields", sign_rows),
@@ -262,15 +264,6 @@ def test_a_table_of_a_page_is_complete(page: str, name: str) -> None:
 def test_every_filter_of_jinja_is_ours_or_described() -> None:
     """The table has the filters that Jinja2 does not have, and those that read text in our own way."""
     assert {name for name, entry in ENTRIES.items() if not entry.written} <= {*JINJA} <= {*ENTRIES, "random"}
-
-
-def settings_rows() -> Iterator[str]:
-    """A row for every key of the project file, down to the fields of a sink.
-
-    `environments` repeats these keys, and kinds of resources have pages of their own.
-    """
-    schema = json.loads(text_of(ROOT / "schemas/project.schema.json"))
-    yield from rows_of(schema, schema, "")
 
 
 def rows_of(schema: dict[str, Any], node: dict[str, Any], prefix: str) -> Iterator[str]:

@@ -60,18 +60,16 @@ class Truth:
         self.number += 1
         for name in random.sample(sorted(self.tags), 4):
             self.tags[name] = self.number
-        tags = [_declared(name, number) for name, number in self.tags.items()]
+        tags = [
+            {"name": name, "description": str(n), "category": f"c{n % 3}", "keywords": [f"{name} k{n % 7}"]}
+            for name, n in self.tags.items()
+        ]
         categories = [{"externalId": f"c{number}", "label": f"Category {number}"} for number in range(3)]
         manifests = self.folder / "manifests"
         manifests.mkdir(exist_ok=True)
         text = json.dumps({"tagCategories": categories, "tags": tags}, indent=1)
         (manifests / "all.json").write_text(text, encoding="utf-8")
         self.wanted[commit_all(self.folder)] = dict(self.tags)
-
-
-def _declared(name: str, number: int) -> dict[str, Any]:
-    keywords = [f"{name} k{number % 7}"]
-    return {"name": name, "description": str(number), "category": f"c{number % 3}", "keywords": keywords}
 
 
 @dataclass

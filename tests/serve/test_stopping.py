@@ -79,7 +79,13 @@ def slow(estate: World, url: str, query: str, running: str) -> Begun:
     """A server executes a statement for a hundred seconds; the query `running` counts those that it executes."""
     (estate.project.folder / "far.url").write_text(url)
     sourced(estate, "{sql: {file: far.url}}", f"{{sql: {{source: far, query: '{query}'}}}}")
-    return lambda: is_running(url, running)
+    engine = sa.create_engine(url, poolclass=sa.pool.NullPool)
+
+    def has_begun() -> bool:
+        with engine.connect() as connection:
+            return bool(connection.exec_driver_sql(running).scalar())
+
+    return has_begun
 
 
 @contextmanager
@@ -95,15 +101,6 @@ def slow_mariadb(estate: World) -> Iterator[Begun]:
     like = "SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'SELECT sleep%%'"
     with mariadb.running() as url:
         yield slow(estate, url, "SELECT sleep(100) AS name", like)
-
-
-def is_running(url: str, query: str) -> bool:
-    engine = sa.create_engine(url)
-    try:
-        with engine.connect() as connection:
-            return bool(connection.exec_driver_sql(query).scalar())
-    finally:
-        engine.dispose()
 
 
 @contextmanager

@@ -142,11 +142,6 @@ class World:
         with closing(sqlite3.connect(self.project.folder / "ledger.db", timeout=30)) as database:
             return [matter for (matter,) in database.execute("SELECT matter FROM time ORDER BY id")]
 
-    def new_ledger(self) -> None:
-        with closing(sqlite3.connect(self.project.folder / "ledger.db")) as database, database:
-            database.execute("PRAGMA journal_mode = WAL").fetchall()
-            database.execute("CREATE TABLE time (id TEXT, matter TEXT)")
-
     # --- the process
 
     def serve(self, *arguments: str, environ: dict[str, str] | None = None, hurried: bool = True) -> Served:
@@ -246,8 +241,10 @@ def world(folder: Path) -> Iterator[World]:
     with serving() as service:
         made = World(service, Project(folder / "project", service.url), unused_port())
         service.choose(holdSeconds=1, reofferSeconds=2, retrySeconds=1)
-        made.new_ledger()
         made.settings()
+        with closing(sqlite3.connect(made.project.folder / "ledger.db")) as database, database:
+            database.execute("PRAGMA journal_mode = WAL").fetchall()
+            database.execute("CREATE TABLE time (id TEXT, matter TEXT)")
         try:
             yield made
         finally:
