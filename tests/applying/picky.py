@@ -50,6 +50,12 @@ class Picky:
         return [names_in(body) for asked, body in self.requests if asked == operation]
 
 
+def refusing(operation: str, name: str, status: int) -> Callable[[str, Any], Refusal | None]:
+    """Refuse each whole call of the operation with an item of this name."""
+    refusal = (status, {"message": "something in it is wrong"})
+    return lambda asked, body: refusal if asked == operation and name in names_in(body) else None
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True

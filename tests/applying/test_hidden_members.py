@@ -21,22 +21,24 @@ def person_makes(bench: Bench, name: str, *, category: str | None = None, **give
 def assert_out(bench: Bench, name: str = "HAND") -> None:
     """Check that the tag exists with what people gave it, in no category, and that nothing is left to do."""
     held = bench.sandbox.tags()[name]
-    assert "by hand" in held["keywords"]
-    assert not held.get("tagCategoryId")
+    assert ("by hand" in held["keywords"], held.get("tagCategoryId") or None) == (True, None)
     assert "c" not in bench.sandbox.categories()
     bench.assert_at_rest()
 
 
-def test_a_tag_made_by_hand_outlives_its_category_once_it_is_declared(bench: Bench) -> None:
-    """The tag's upsert takes it out of the category before the category is deleted, and the plan shows it."""
-    bench.settle(tagCategories=[category("c")])
+@pytest.mark.parametrize("former", [[], ["OLD"]], ids=["new", "the new name of another tag"])
+def test_a_tag_made_by_hand_outlives_its_category_once_it_is_declared(bench: Bench, former: list[str]) -> None:
+    """Its upsert takes it out of the category, as the plan shows, and each deletion waits for all such upserts."""
+    bench.settle(tagCategories=[category("c"), category("d")], tags=[tag(name) for name in former])
     person_makes(bench, "HAND", category="c")
-    bench.wants(tags=[tag("HAND")])
-    (change,) = [change for change in bench.plan().changes if change.key.name == "HAND"]
+    person_makes(bench, "OTHER", category="d")
+    bench.wants(tags=[tag("HAND", previously=former), tag("OTHER")])
+    (change,) = [change for change in bench.plan().changes if change.key.name == "OTHER"]
     assert [(field.name, field.after) for field in change.fields if field.name == "category"] == [("category", "")]
     ended = bench.apply()
-    assert (ended.exit_code, ended.order()) == (0, ["upsertTags", "deleteTagCategory"])
+    assert (ended.exit_code, ended.order()[-1]) == (0, "deleteTagCategory")
     assert_out(bench)
+    assert_out(bench, "OTHER")
 
 
 def test_what_was_declared_without_a_category_stays_in_its_own_where_none_is_deleted(bench: Bench) -> None:
@@ -47,73 +49,13 @@ def test_what_was_declared_without_a_category_stays_in_its_own_where_none_is_del
     assert bench.sandbox.tags()["HAND"]["tagCategoryId"] == bench.sandbox.categories()["c"]["id"]
 
 
-def test_a_tag_made_by_hand_outlives_two_categories(bench: Bench) -> None:
-    """The deletions of both categories wait for the upsert of the tag."""
-    bench.settle(tagCategories=[category("c"), category("d")])
-    person_makes(bench, "HAND", category="c")
-    person_makes(bench, "OTHER", category="d")
-    bench.wants(tags=[tag("HAND"), tag("OTHER")])
-    assert bench.apply().exit_code == 0
-    assert_out(bench)
-    assert_out(bench, "OTHER")
-
-
-def test_a_category_waits_for_a_tag_that_is_refused(bench: Bench) -> None:
-    """A tag that moves away is still in the category until its upsert is acknowledged."""
-    bench.settle(tagCategories=[category("c"), category("kept")])
-    person_makes(bench, "HAND", category="c")
-    bench.wants(tagCategories=[category("kept")], tags=[tag("HAND", category="kept")])
-    bench.sandbox.fault("upsertTags", status=400, times=None)
-    assert bench.apply().exit_code == 3
-    assert "HAND" in bench.sandbox.tags()
-    bench.assert_converges()
-    assert "by hand" in bench.sandbox.tags()["HAND"]["keywords"]
-
-
-@pytest.mark.parametrize("status", ["released", "retired", "forgotten"])
-def test_a_tag_that_was_not_managed_meanwhile_may_have_been_moved(bench: Bench, status: str) -> None:
-    """A tag that was released, retired or never recorded may be in any category."""
-    bench.settle(tagCategories=[category("c")], tags=[tag("HAND")])
-    bench.settings(f"policy: {{tagRemoval: {'retire' if status == 'retired' else 'forget'}}}")
-    bench.settle(tagCategories=[category("c")])
-    person_makes(bench, "HAND", category="c")
-    if status == "forgotten":
-        done = Project(bench.folder, bench.sandbox.url).run("state", "forget", "tag/HAND", "-y", environ=bench.environ)
-        assert done.code == 0, done.err
-    bench.wants(tags=[tag("HAND")])
-    assert bench.apply().exit_code == 0
-    assert_out(bench)
-
-
-def test_a_tag_in_doubt_may_be_anywhere(bench: Bench) -> None:
-    """The last upsert of the tag was refused, so that its category is unknown."""
-    bench.settle(tagCategories=[category("c")])
-    person_makes(bench, "HAND", category="c")
-    bench.wants(tagCategories=[category("c")], tags=[tag("HAND")])
-    bench.sandbox.fault("upsertTags", status=400, times=None)
-    assert bench.apply().exit_code == 3
-    bench.sandbox.heal()
-    bench.wants(tags=[tag("HAND")])
-    assert bench.apply().exit_code == 0
-    assert_out(bench)
-
-
-def test_the_new_name_of_a_renamed_tag_may_exist_already(bench: Bench) -> None:
-    """A person created a tag of the new name in the category that is deleted."""
-    bench.settle(tagCategories=[category("c")], tags=[tag("OLD")])
-    person_makes(bench, "HAND", category="c")
-    bench.wants(tags=[tag("HAND", previously=["OLD"])])
-    assert bench.apply().exit_code == 0
-    assert_out(bench)
-
-
 @pytest.mark.parametrize("listed", ["name\nHAND\n", "name,description\nHAND,theirs\n"])
 def test_an_adopted_tag_whose_category_was_not_listed_may_be_in_any(bench: Bench, listed: str) -> None:
     """The category stays unknown after an update that does not name one."""
     bench.settle(tagCategories=[category("c")])
     person_makes(bench, "HAND", category="c", description="theirs")
     (bench.folder / "list.csv").write_text(listed, encoding="utf-8")
-    adopted = Project(bench.folder, bench.sandbox.url).run("adopt", "list.csv", environ=bench.environ)
+    adopted = Project(bench.folder, bench.sandbox.url, bench.environ).run("adopt", "list.csv")
     assert adopted.code == 0, adopted.err
     bench.settle(tagCategories=[category("c")], tags=[tag("HAND", description="ours")])
     bench.wants(tags=[tag("HAND", description="ours")])
@@ -138,10 +80,9 @@ def test_a_saved_plan_keeps_a_tag_made_by_hand(bench: Bench) -> None:
     bench.settle(tagCategories=[category("c")])
     person_makes(bench, "HAND", category="c")
     bench.wants(tags=[tag("HAND")])
-    approval = bench.plan().gate.approve
-    project = Project(bench.folder, bench.sandbox.url)
-    assert project.run("plan", "--out", "plan.json", environ=bench.environ).code == 0
-    done = project.run("apply", "plan.json", "--approve-deletes", str(approval), environ=bench.environ)
+    project = Project(bench.folder, bench.sandbox.url, bench.environ)
+    assert project.run("plan", "--out", "plan.json").code == 0
+    done = project.run("apply", "plan.json", *project.approvals())
     assert done.code == 0, done.err
     assert_out(bench)
 
@@ -149,19 +90,26 @@ def test_a_saved_plan_keeps_a_tag_made_by_hand(bench: Bench) -> None:
 # --- tags at rest
 
 
-def person_puts(bench: Bench, name: str, category: str) -> None:
-    """Move a tag of the project in the console."""
-    place = bench.sandbox.categories()[category]["id"]
-    bench.sandbox.say("/tags", {"tags": [{"name": name, "tagCategoryId": place}]})
-
-
-def assert_declared(bench: Bench, name: str = "HAND") -> None:
-    held = bench.sandbox.tags()[name]
-    assert ({"k"} <= {*held["keywords"]}, held["description"]) == (True, "ours")
-    bench.assert_at_rest()
-
-
 OURS = tag("HAND", description="ours", keywords=["k"])
+
+
+def person_puts(bench: Bench, category: str) -> None:
+    """Move the tag of the project in the console."""
+    place = bench.sandbox.categories()[category]["id"]
+    bench.sandbox.say("/tags", {"tags": [{"name": "HAND", "tagCategoryId": place}]})
+
+
+def put(bench: Bench, **given: Any) -> None:
+    """Declare the tag outside any category, from which people move it into one that is then to be deleted."""
+    bench.settle(tagCategories=[category("c")], tags=[{**OURS, **given}])
+    person_puts(bench, "c")
+    bench.wants(tags=[OURS])
+
+
+def assert_declared(bench: Bench) -> None:
+    held = bench.sandbox.tags()["HAND"]
+    assert ("k" in held["keywords"], held["description"]) == (True, "ours")
+    bench.assert_at_rest()
 
 
 @pytest.mark.parametrize("when", ["made before", "moved after", "category taken away before"])
@@ -174,7 +122,7 @@ def test_a_tag_at_rest_outlives_the_category_that_people_put_it_in(bench: Bench,
         bench.settle(tagCategories=[category("c")], tags=[{**OURS, "category": "c"}])
     bench.settle(tagCategories=[category("c")], tags=[OURS])
     if when != "made before":
-        person_puts(bench, "HAND", "c")
+        person_puts(bench, "c")
     bench.wants(tags=[OURS])
     assert [(note.kind, str(note.key)) for note in bench.plan().notes] == [("sent-again", "category/c")]
     ended = bench.apply()
@@ -185,9 +133,7 @@ def test_a_tag_at_rest_outlives_the_category_that_people_put_it_in(bench: Bench,
 @pytest.mark.parametrize("how", [{"reassert": True}, {}])
 def test_a_tag_that_the_plan_changes_outlives_its_category(bench: Bench, how: dict[str, Any]) -> None:
     """The upsert of the tag is sent before the deletion."""
-    bench.settle(tagCategories=[category("c")], tags=[{**OURS, "description": "old"}])
-    person_puts(bench, "HAND", "c")
-    bench.wants(tags=[OURS])
+    put(bench, description="old")
     ended = bench.apply(**how)
     assert (ended.exit_code, ended.order()) == (0, ["upsertTags", "deleteTagCategory", "upsertTags"])
     assert_declared(bench)
@@ -196,7 +142,7 @@ def test_a_tag_that_the_plan_changes_outlives_its_category(bench: Bench, how: di
 def test_a_tag_that_is_sent_again_has_only_declared_fields(bench: Bench) -> None:
     """Visibility and category stay as the people who changed them meanwhile left them."""
     bench.settle(tagCategories=[category("c"), category("theirs")], tags=[OURS])
-    person_puts(bench, "HAND", "theirs")
+    person_puts(bench, "theirs")
     before = bench.sandbox.tags()["HAND"]
     bench.wants(tagCategories=[category("theirs")], tags=[OURS])
     assert bench.apply().exit_code == 0
@@ -207,24 +153,20 @@ def test_a_tag_that_is_sent_again_has_only_declared_fields(bench: Bench) -> None
 @pytest.mark.parametrize("trouble", ["refused", "not sent", "end of the deletion unknown"])
 def test_tags_without_a_category_are_sent_by_the_next_run_where_they_were_not(bench: Bench, trouble: str) -> None:
     """Until then the rows of these tags stay in doubt."""
-    bench.settle(tagCategories=[category("c")], tags=[OURS])
-    person_puts(bench, "HAND", "c")
-    bench.wants(tags=[OURS])
+    put(bench)
     if trouble == "refused":
         bench.sandbox.fault("upsertTags", status=400, times=None)
     else:
         operation = "upsertTags" if trouble == "not sent" else "deleteTagCategory"
         bench.sandbox.unavailable(operation, times=None, processed=trouble != "not sent")
     assert bench.apply().exit_code == 3
-    bench.sandbox.heal()
     bench.assert_converges()
     assert_declared(bench)
 
 
 def test_a_tag_that_is_not_selected_is_sent_again_too(bench: Bench) -> None:
     """The tag is sent as recorded, whatever the manifests declare now."""
-    bench.settle(tagCategories=[category("c")], tags=[OURS])
-    person_puts(bench, "HAND", "c")
+    put(bench)
     bench.wants(tags=[{**OURS, "description": "later"}])
     assert bench.apply(scope=Scope(targets=("category/c",))).exit_code == 0
     assert bench.sandbox.tags()["HAND"]["description"] == "ours"
@@ -233,25 +175,24 @@ def test_a_tag_that_is_not_selected_is_sent_again_too(bench: Bench) -> None:
 @pytest.mark.parametrize("where", ["of another category", "of a category that lives elsewhere"])
 def test_a_tag_that_people_moved_out_of_its_category_is_moved_back_first(bench: Bench, where: str) -> None:
     """The tag keeps what people gave it."""
-    bench.settle(tagCategories=[category("c"), category("d")])
+    both = [category("c"), category("d")]
+    bench.settle(tagCategories=both)
     id_of_d = bench.sandbox.categories()["d"]["id"]
     ours = {**OURS, **({"category": "d"} if where == "of another category" else {"tagCategoryId": id_of_d})}
-    bench.settle(tagCategories=[category("c"), category("d")], tags=[ours])
+    bench.settle(tagCategories=both, tags=[ours])
     person_makes(bench, "HAND", category="c")
     bench.wants(tagCategories=[category("d")], tags=[ours])
     ended = bench.apply()
     assert (ended.exit_code, ended.order()) == (0, ["upsertTags", "deleteTagCategory"])
-    assert bench.sandbox.tags()["HAND"]["tagCategoryId"] == id_of_d
-    assert "by hand" in bench.sandbox.tags()["HAND"]["keywords"]
+    held = bench.sandbox.tags()["HAND"]
+    assert (held["tagCategoryId"], "by hand" in held["keywords"]) == (id_of_d, True)
     assert_declared(bench)
 
 
 @pytest.mark.parametrize("together", [True, False])
 def test_a_protected_tag_is_made_anew_with_what_is_recorded(bench: Bench, *, together: bool) -> None:
     """The tag is no longer declared, but no plan may remove it."""
-    ours = {**OURS, "protect": True}
-    bench.settle(tagCategories=[category("c")], tags=[ours])
-    person_puts(bench, "HAND", "c")
+    put(bench, protect=True)
     if not together:
         bench.settle(tagCategories=[category("c")])
     bench.wants()
@@ -268,5 +209,4 @@ def test_the_report_of_a_run_that_ends_early_leaves_out_unchanged_tags(bench: Be
     bench.sandbox.fault("upsertTags", status=400, times=None)
     ended = bench.apply(max_errors=1)
     assert (ended.exit_code, sorted(ended.outcomes)) == (3, ["category/c", "tag/REFUSED"])
-    bench.sandbox.heal()
     bench.assert_converges()

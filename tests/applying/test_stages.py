@@ -4,57 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from .bench import Bench, activity_type, category, tag
+from tests.cli.estate import AFTER, BEFORE, DELETES_TAGS
+
+from .bench import Bench, category, tag
 
 pytestmark = pytest.mark.slow
-
-ONE_OF_EACH = {
-    "tagCategories": [category("gone"), category("stays", description="old")],
-    "activityTypes": [activity_type("A100"), activity_type("A200", description="old")],
-    "tags": [
-        tag("MOVES-1", category="gone"),
-        tag("GAINS-1"),
-        tag("LOSES-1", keywords=["some words"], metadata={"Client": "Acme"}),
-    ],
-}
 
 
 def test_stages_are_sent_in_the_order_in_which_nothing_breaks(bench: Bench) -> None:
     """Categories, activity types, upserts, keyword adds and deletes, metadata deletes, sweep, category deletes."""
-    bench.settle(**ONE_OF_EACH)
-    bench.wants(
-        tagCategories=[category("stays", description="new"), category("fresh")],
-        activityTypes=[activity_type("A200", description="new")],
-        tags=[
-            tag("MOVES-1", category="fresh"),
-            tag("GAINS-1", keywords=["more words"]),
-            tag("LOSES-1"),
-        ],
-    )
+    bench.settings(service=DELETES_TAGS)
+    bench.settle(**BEFORE)
+    bench.wants(**AFTER)
     ended = bench.apply()
     assert (ended.exit_code, ended.not_applied()) == (0, {})
+    assert "tag/CASCADES-1" in ended.outcomes, "a deletion with the category, which the report names"
+    assert "CASCADES-1" not in bench.sandbox.tags()
     assert ended.order() == [
-        "upsertTagCategories",
-        "uploadActivityTypes",
-        "upsertTags",
-        "addKeywords",
-        "deleteKeyword",
-        "deleteTagMetadata",
-        "startSyncSession",
-        "uploadActivityTypes",
-        "completeSyncSession",
-        "deleteTagCategory",
-        "upsertTags",  # of the tags without a category, which people may have put into the deleted one
+        *("upsertTagCategories", "uploadActivityTypes", "upsertTags", "addKeywords"),
+        *("deleteKeyword", "deleteTagMetadata", "deleteTag"),
+        *("startSyncSession", "uploadActivityTypes", "completeSyncSession"),
+        *("deleteTagCategory", "upsertTags"),  # of tags that people may have put into the deleted category
     ]
     bench.assert_at_rest()
-    assert bench.sandbox.tags().keys() == {"MOVES-1", "GAINS-1", "LOSES-1"}
-
-
-def test_what_changes_nothing_sends_nothing(bench: Bench) -> None:
-    """A run without changes does not even call teamInfo (docs/planning.md 1.6)."""
-    bench.settle(tags=[tag("RESTS-1")])
-    ended = bench.apply()
-    assert (ended.exit_code, ended.requests) == (0, [])
 
 
 def test_a_tag_waits_for_the_id_of_its_category(bench: Bench) -> None:
@@ -117,16 +89,6 @@ def test_a_category_is_not_deleted_while_a_wanted_tag_may_be_in_it(bench: Bench)
     assert bench.sandbox.tags().keys() == {"MOVES-1", "MOVES-2"}
     bench.assert_converges()
     assert bench.sandbox.categories().keys() == {"new"}
-
-
-def test_a_deleted_category_takes_exactly_the_announced_tags_along(bench: Bench) -> None:
-    """The report names each tag that is deleted with the category, as planned."""
-    bench.settle(tagCategories=[category("old")], tags=[tag("LEAVES-1", category="old"), tag("STAYS-1")])
-    bench.wants(tags=[tag("STAYS-1")])
-    ended = bench.apply()
-    assert ended.outcomes == {"category/old": "applied", "tag/LEAVES-1": "applied"}
-    assert bench.sandbox.tags().keys() == {"STAYS-1"}
-    bench.assert_at_rest()
 
 
 def test_a_tag_stays_in_doubt_after_an_unknown_delete_of_another_spelling(bench: Bench) -> None:

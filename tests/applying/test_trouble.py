@@ -7,37 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli.estate import WRITES
+from tests.cli.estate import AFTER, BEFORE, DELETES_TAGS, WRITES
 
-from .bench import AT_ONCE, Bench, Json, activity_type, category, tag
+from .bench import AT_ONCE, Bench, Json
 
 pytestmark = pytest.mark.slow
-
-BEFORE = {
-    "tagCategories": [category("renamed-before"), category("emptied"), category("taken")],
-    "activityTypes": [activity_type("A100"), activity_type("A900")],
-    "tags": [
-        tag("MOVES-1", category="emptied"),
-        tag("CASCADES-1", category="taken", keywords=["some words"]),
-        tag("EDITED-1", keywords=["first", "second"], metadata={"Old": "1", "Kept": "2"}, url="https://a.example"),
-        tag("GAINS-1", category="renamed-before"),
-        tag("OLD-1", keywords=["old words"]),
-        tag("DELETED-1"),
-    ],
-}
-AFTER = {
-    "tagCategories": [category("renamed", previously=["renamed-before"]), category("fresh")],
-    "activityTypes": [activity_type("A100", description="new"), activity_type("A200")],
-    "tags": [
-        tag("MOVES-1", category="fresh"),
-        tag("EDITED-1", keywords=["first"], metadata={"Kept": "3"}),
-        tag("GAINS-1", category="renamed"),
-        tag("NEW-1", keywords=["new words"], previously=["OLD-1"]),
-        tag("WORDY-1", keywords=["more words"]),
-    ],
-    "removed": [{"tag": "DELETED-1", "as": "delete"}],
-}
-BEFORE["tags"].append(tag("WORDY-1"))
 
 KINDS: dict[str, Json] = {
     "unavailable": {"status": 503, "headers": AT_ONCE, "times": 6},
@@ -66,26 +40,25 @@ CASES = [
 
 def begun(bench: Bench) -> None:
     """Set up the state before the plan, with other people's data in every place that the plan touches."""
-    bench.settings(service=("endpoints: {deleteTag: {path: /tag/delete}}",))
+    bench.settings(service=DELETES_TAGS)
     bench.settle(**BEFORE)
-    ids = {name: held["id"] for name, held in bench.sandbox.categories().items()}
-    theirs = [{"name": "THEIRS-1", "tagCategoryId": ids["renamed-before"]}, {"name": "THEIRS-2"}]
-    bench.sandbox.say("/tags", {"tags": [*theirs, {"name": "EDITED-1", "additionalKeywords": ["theirs"]}]})
+    place = bench.sandbox.categories()["named-before"]["id"]
+    theirs = [{"name": "THEIRS-1", "tagCategoryId": place}, {"name": "THEIRS-2"}]
+    bench.sandbox.say("/tags", {"tags": [*theirs, {"name": "LOSES-1", "additionalKeywords": ["theirs"]}]})
     bench.wants(**AFTER)
 
 
+MINTED = {"tagCategoryId", "id", "touched"}
+"""Fields that differ between runs."""
+
+
 def held(bench: Bench) -> Json:
-    """Return all that the service holds, except ids and times, which differ between runs."""
+    """Return all that the service holds, except ids and times."""
     state = bench.sandbox.holds()
     return {
-        "tags": [without(item, "tagCategoryId") for item in state["tags"]],
-        "categories": [without(item, "id") for item in state["categories"]],
-        "activityTypes": [without(item, "touched") for item in state["activityTypes"]],
+        section: [{name: value for name, value in item.items() if name not in MINTED} for item in state[section]]
+        for section in ("tags", "categories", "activityTypes")
     }
-
-
-def without(item: Json, name: str) -> Json:
-    return {key: value for key, value in item.items() if key != name}
 
 
 @pytest.fixture(scope="module")
