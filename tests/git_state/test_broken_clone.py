@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Project, ended
+from tests.cli.program import Project
+from tests.support import warm
 
 from .conftest import TWO, applies, fails, rests, succeeds, versions
 from .places import REF, git
@@ -62,17 +64,25 @@ def test_a_damaged_remote_is_restored_from_a_clone(begun: Project, remote: Path)
 def test_a_full_disk_is_reported(begun: Project) -> None:
     """A full disk is reported as such, not as damage, and leaves the state unchanged."""
     before = versions(begun)
-    restore = ("state", "restore", "-y", before[0]["id"])
-    for words, limits in ((("plan",), (0,)), (("apply", "-y"), (0, 4096, 65536)), (restore, (65536,))):
-        for most in limits:
+    for words in (("plan",), ("apply", "-y"), ("state", "history"), ("state", "restore", "-y", before[0]["id"])):
+        for most in (0, 4096, 65536):
             shutil.rmtree(begun.folder / ".syncengine")
-            limited = partial(_limit_files, most)
-            refused = ended(begun.start(*words, environ={"PYTHONDONTWRITEBYTECODE": "1"}, preexec_fn=limited))
-            assert refused.code == 1, (words, most)
-            assert re.search(r"error\[state-(io|full|unreachable)\]: state git\+ref:", refused.err), refused.err
+            code, said = limited(begun, words, most)
+            assert code == 1, (words, most)
+            assert re.search(r"error\[state-(io|full|unreachable)\]: state git\+ref:", said), said
         assert versions(begun) == before
     applies(begun, **TWO)
 
 
-def _limit_files(most: int) -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+def limited(project: Project, words: Sequence[str], most: int) -> tuple[int, str]:
+    """Run the program where no file may grow beyond `most` bytes, and return its exit code and output."""
+    pipe = project.folder / "said"  # what is written to a pipe does not count
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (most, most))
+    environ = project.surroundings()
+    code = warm.Started(words, folder=project.folder, environ=environ, log=pipe, first=limit).wait(60)
+    said = os.read(reading, 65536).decode()
+    os.close(reading)
+    pipe.unlink()
+    return code, said

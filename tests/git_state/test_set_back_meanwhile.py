@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from syncengine.state.database import LockLost
 from syncengine.state.holder import Holder
 from tests.cli.program import Project, ended
 from tests.cli.service import Service
+from tests.support import warm
 
 from .conftest import TWO, Clone, fails, offered, rests, succeeds
 from .places import REF, git, place_of
@@ -30,11 +30,11 @@ def settled(begun: Project) -> Project:
     return begun
 
 
-def sending(project: Project, service: Service) -> subprocess.Popen[str]:
+def sending(project: Project, service: Service) -> warm.Started:
     """Start an apply whose request takes a while, and wait until it is sent."""
     asked = service.asked().count("upsertTags")
     service.fault("upsertTags", delay=2.0)
-    process = project.start("apply", "-y")
+    process = project.fork("apply", "-y")
     service.wait_for("upsertTags", asked + 1)
     return process
 
