@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -18,16 +17,14 @@ from syncengine.engine import Application, Applied
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import make_plan
 from syncengine.plan.request import PlanRequest, Runtime
-from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from syncengine.resource import Recorded, Status
 from syncengine.state.store import State, open_state
+from tests.cli.program import Project as Program
+from tests.cli.program import activity_type, category, tag
+from tests.cli.service import AT_ONCE, Json
 
-Json = dict[str, Any]
-AT_ONCE = {"Retry-After": "0"}
-"""Keeps the client from waiting between two attempts."""
-
-SECTIONS = ("tagCategories", "activityTypes", "tags", "removed")
+__all__ = ["AT_ONCE", "Bench", "Ended", "Json", "Sandbox", "activity_type", "category", "names_in", "numbered", "tag"]
 
 
 @dataclass(frozen=True)
@@ -156,44 +153,28 @@ def names_in(body: Json) -> list[str]:
 
 @dataclass
 class Bench:
-    """A project's folder. `wants` writes its manifest, `apply` applies it in this process."""
+    """A project's folder. `wants` writes its manifest, `apply` applies it in this process, `program` in another."""
 
     folder: Path
     sandbox: Sandbox
     environ: dict[str, str] = field(default_factory=dict)
+    program: Program = field(init=False)
 
     def __post_init__(self) -> None:
         self.environ = {"SYNCENGINE_API_KEY": self.sandbox.api_key, **self.environ}
-        self.settings()
+        self.program = Program(self.folder, self.sandbox.url, self.environ)
 
     def settings(self, *lines: str, service: tuple[str, ...] = (), url: str | None = None) -> None:
         """Write the project file: `service` are more lines of that section, `lines` follow it."""
-        text = [
-            "version: 1",
-            "service:",
-            f"  baseUrl: {url or self.sandbox.url}",
-            "  landing: 0s",
-            *(f"  {line}" for line in service),
-            *lines,
-        ]
-        (self.folder / "syncengine.yaml").write_text("\n".join(text) + "\n", encoding="utf-8")
+        self.program.url = url or self.sandbox.url
+        self.program.settings(*lines, service=service)
 
     def wants(self, **sections: list[Json]) -> None:
         """Write the manifest, one resource a line: the first of the first section is in line 2."""
-        self.writes("all.yaml", sections)
-
-    def writes(self, file: str, sections: Mapping[str, list[Json]]) -> None:
-        """Write one of several manifests."""
-        manifests = self.folder / "manifests"
-        manifests.mkdir(exist_ok=True)
-        lines: list[str] = []
-        for section in SECTIONS:
-            if sections.get(section):
-                lines += [f"{section}:", *(f"  - {json.dumps(item)}" for item in sections[section])]
-        (manifests / file).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        self.program.wants(**sections)
 
     def project(self) -> Project:
-        return load_project(folder=self.folder, environ=self.environ)
+        return self.program.loaded()
 
     def plan(self, **request: Any) -> Plan:
         return make_plan(self.project(), PlanRequest("plan", **request), Runtime(self.environ))
@@ -249,18 +230,6 @@ class Bench:
     def assert_at_rest(self) -> None:
         planned = self.plan()
         assert (planned.changes, planned.sweep, planned.stages) == ((), None, ())
-
-
-def tag(name: str, /, **given: Any) -> Json:
-    return {"name": name, **given}
-
-
-def category(external_id: str, /, **given: Any) -> Json:
-    return {"externalId": external_id, "label": f"Label of {external_id}", **given}
-
-
-def activity_type(code: str, /, **given: Any) -> Json:
-    return {"code": code, "label": f"Label of {code}", "enableIfNew": True, **given}
 
 
 def numbered(prefix: str, count: int) -> list[str]:

@@ -40,7 +40,7 @@ from syncengine.plan.request import Scope
 from syncengine.plan.review import ReviewedPlan, since_review
 from syncengine.plan.undo import KEPT, plan_back, record_of, record_of_undo
 from syncengine.project.model import DAY, Limit
-from syncengine.resource import Key, Kind, Removed, Resource, Status
+from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source, Status
 from syncengine.sandbox.bodies import ApiError, RuleAnswer, RuleRequest
 from syncengine.sandbox.rules import RULES, expire
 from syncengine.sandbox.store import Store
@@ -102,6 +102,33 @@ class Manifest:
 
     def of(self, kind: Kind) -> Iterator[Resource]:
         return (resource for key, resource in self.resources.items() if key.kind is kind)
+
+
+PLACE = Source("manifests/all.yaml", 1)
+
+
+def tag(name: str, *keywords: str, was: str = "", metadata: dict[str, str] | None = None, **fields: Any) -> Resource:
+    body = Body({"excludeTagNameKeyword": False, **fields}, (*keywords, name), metadata or {})
+    return Resource(Key(Kind.TAG, name), body, PLACE, previously=(was,) if was else ())
+
+
+def category(name: str, was: str = "", **fields: Any) -> Resource:
+    body = Body({"label": "L", **fields})
+    return Resource(Key(Kind.CATEGORY, name), body, PLACE, previously=(was,) if was else ())
+
+
+def activity_type(code: str, **fields: Any) -> Resource:
+    body = Body({"label": "L", "enableIfNew": True, "reenableIfArchived": True, **fields})
+    return Resource(Key(Kind.ACTIVITY_TYPE, code), body, PLACE)
+
+
+def declaring(*resources: Resource, policy: Removal = Removal.FORGET, **removed: Removal) -> Manifest:
+    leaving = (Removed(Key(Kind.TAG, name), how, PLACE) for name, how in removed.items())
+    return Manifest(
+        {resource.key: resource for resource in resources},
+        Rules(policy, deletes_tags=True),
+        {statement.key: statement for statement in leaving},
+    )
 
 
 def _shown(resource: Resource) -> str:
@@ -503,6 +530,11 @@ class House:
             desired, recorded, options, basis, StateRecords(approvals=lambda: records_of(self.state.approvals()))
         )
         return with_undone(planned, desired, recorded, self.state.undone(), options)
+
+    def rests(self, manifest: Manifest) -> bool:
+        """Return whether the next plan is empty."""
+        planned = self.planned(manifest)
+        return (planned.changes, planned.stages, planned.sweep) == ((), (), None)
 
     def _quarantine(self) -> Quarantine | None:
         records = tuple(self.state.quarantine())

@@ -6,7 +6,6 @@ import dataclasses
 import os
 import sqlite3
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
@@ -24,13 +23,28 @@ from syncengine.errors import Problems
 from syncengine.plan.aim import Rules
 from syncengine.plan.gate import approved_of
 from syncengine.project.model import Ownership
-from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source, Value
+from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Value
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests.support.memory import MEMORY
 from tests.support.profiles import tried
 
-from .crash_model import ANSWERS, LANDS, LATE, OF_CALLS, Ending, House, Manifest, Time, Trouble
+from .crash_model import (
+    ANSWERS,
+    LANDS,
+    LATE,
+    OF_CALLS,
+    PLACE,
+    Ending,
+    House,
+    Manifest,
+    Time,
+    Trouble,
+    activity_type,
+    category,
+    declaring,
+    tag,
+)
 from .truths import beyond_recorded, is_held, troubles_of
 
 pytestmark = pytest.mark.slow
@@ -39,7 +53,6 @@ HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "100"))
 APPLIES_TO_THE_END = 4
 
 TAGS, CATEGORIES, TYPES = ("T1", "T2", "T3"), ("C1", "C2", "C3"), ("A1", "A2", "A3")
-PLACE = Source("manifests/all.yaml", 1)
 
 SOMETIMES = st.sampled_from([None, None, "a", "b", ""])
 TEXTS = st.lists(st.sampled_from(["k1", "K1", "k2"]), unique=True, max_size=2).map(tuple)
@@ -258,9 +271,6 @@ def snapshot(home: House) -> Snapshot:
         return Snapshot(home, database.serialize())
 
 
-STATISTICS: Counter[str] = Counter()
-
-
 OFTEN = settings(
     max_examples=tried(HISTORIES),
     deadline=None,
@@ -297,7 +307,6 @@ def walk(history: list[Step], house_of: Callable[[], AbstractContextManager[Hous
             ending = home.apply(
                 step.manifest, step.troubles, reassert=step.reasserts, approves=step.approves, plans_again=True
             )
-            _count(ending)
             if ending.died and has_begun(home, ending):
                 _nothing(asked_again(home, ending, step))
                 if step.resumes:
@@ -311,7 +320,6 @@ def walk(history: list[Step], house_of: Callable[[], AbstractContextManager[Hous
                 home.others_act(*act)
             if step.sets_aside:
                 home.set_aside(step.sets_aside)
-            STATISTICS["set aside"] += bool(home.state.quarantine())
         home.refused = frozenset()
         home.lift()
         last = _possible(history[-1].manifest)
@@ -321,7 +329,6 @@ def walk(history: list[Step], house_of: Callable[[], AbstractContextManager[Hous
         _nothing(
             f"{name} is another category than it was" for name in ids if home.world.category_ids[name] != ids[name]
         )
-    STATISTICS["histories"] += 1
 
 
 def has_begun(home: House, ending: Ending) -> bool:
@@ -338,7 +345,6 @@ def asked_again(home: House, ending: Ending, step: Step) -> Iterator[str]:
         planned = home.planned(step.manifest, reassert=step.reasserts)
     except Problems:
         return
-    STATISTICS["went on without a new approval"] += bool(planned.gate.begun)
     for unit in planned.gate.units:
         if unit.is_open:
             yield from (f"{loss} asks again" for loss in unit.losses if any(each.covers(loss) for each in approved))
@@ -348,7 +354,6 @@ def _resume(home: House, ending: Ending, step: Step) -> None:
     """Check that the saved plan of a dead run can be applied again and completes (docs/planning.md 6)."""
     home.refused = frozenset()
     resumed = home.resume(ending)
-    STATISTICS["stale" if resumed is None else "resumed"] += 1
     if resumed is not None:
         assert resumed.status is RunStatus.COMPLETE, "the resumed plan did not complete"
         _nothing(str(change.key) for change in home.planned(step.manifest).changes)
@@ -357,15 +362,6 @@ def _resume(home: House, ending: Ending, step: Step) -> None:
 def _nothing(found: Iterable[str]) -> None:
     wrong = list(found)
     assert not wrong, "; ".join(wrong)
-
-
-def _count(ending: Ending) -> None:
-    STATISTICS["applies"] += 1
-    STATISTICS["deaths"] += ending.died
-    STATISTICS["impossible manifests"] += ending.plan is None
-    STATISTICS["asked"] += ending.asked
-    for trouble in ending.troubles:
-        STATISTICS[trouble] += 1
 
 
 def _possible(manifest: Manifest) -> Manifest:
@@ -399,59 +395,46 @@ def _ids_to_keep(home: House, manifest: Manifest) -> dict[str, str]:
 
 def _end(home: House, manifest: Manifest) -> None:
     """Check that a few applies leave nothing to do, and then execute the calls in flight."""
-    for number in range(APPLIES_TO_THE_END):
+    for _ in range(APPLIES_TO_THE_END):
         planned = home.planned(manifest)
         if not planned.changes_something and not planned.stages:
-            STATISTICS[f"ended after {number} applies"] += 1
             home.apply(manifest)
-            STATISTICS["in flight at the end"] += len(home.in_flight)
             home.land_all()
-            STATISTICS["waits"] += home.waits
             return
         home.apply(manifest)
-    planned = home.planned(manifest)
-    assert (planned.changes, planned.stages, planned.sweep) == ((), (), None), "there is still something to do"
-    STATISTICS[f"ended after {APPLIES_TO_THE_END} applies"] += 1
+    assert home.rests(manifest), "there is still something to do"
 
 
-def _stated(
-    kind: Kind, name: str, words: tuple[str, ...] = (), metadata: tuple[str, ...] = (), **said: Any
-) -> Resource:
-    return Resource(Key(kind, name), Body(said, words, dict.fromkeys(metadata, "x")), PLACE)
-
-
-CATEGORY = _stated(Kind.CATEGORY, "C1", label="a")
-TAG, LESS = (_stated(Kind.TAG, "T1", ("k1",), names, description="a") for names in (("m1", "m2"), ("m1",)))
-TYPE = _stated(Kind.ACTIVITY_TYPE, "A1", label="L", enableIfNew=True)
+MORE, LESS = (tag("T1", "k1", metadata=dict.fromkeys(names, "x"), description="a") for names in (("m1", "m2"), ("m1",)))
+WORDLESS = tag("T1", metadata=MORE.body.metadata, description="a")
 
 
 @pytest.mark.parametrize("instant", range(20))
 @pytest.mark.parametrize(
-    ("had", "wanted"), [((CATEGORY, TAG), (LESS,)), ((CATEGORY, TYPE), ())], ids=["metadata", "the whole first sweep"]
+    ("had", "wanted"),
+    [((category("C1"), MORE), (LESS,)), ((category("C1"), activity_type("A1")), ())],
+    ids=["metadata", "the whole first sweep"],
 )
 def test_a_killed_saved_plan_goes_on_without_a_new_approval(
     instant: int, had: Iterable[Resource], wanted: Iterable[Resource]
 ) -> None:
     """A run may end between two deletes, or between a sweep and the record of what it deleted."""
     with house() as home:
-        home.apply(Manifest({each.key: each for each in had}))
-        ending = home.apply(Manifest({each.key: each for each in wanted}), [Trouble(instant, "dies before")])
+        home.apply(declaring(*had))
+        ending = home.apply(declaring(*wanted), [Trouble(instant, "dies before")])
         if ending.died and (resumed := home.resume(ending)) is not None:
             assert resumed.status is RunStatus.COMPLETE
 
 
 @pytest.mark.parametrize("instant", range(3, 9))
-@pytest.mark.parametrize(
-    "less", [_stated(Kind.TAG, "T1", (), ("m1", "m2"), description="a"), LESS], ids=["keyword", "metadata"]
-)
+@pytest.mark.parametrize("less", [WORDLESS, LESS], ids=["keyword", "metadata"])
 def test_an_upsert_leaves_the_doubt_about_what_it_does_not_carry(less: Resource, instant: int) -> None:
     """The end of a delete is unknown; the next run dies between its upsert and the repeated delete."""
-    more, fewer = (Manifest({each.key: each}) for each in (TAG, less))
     with house() as home:
-        home.apply(more)
-        home.apply(fewer, [Trouble(0, "answer lost")])
-        home.apply(fewer, [Trouble(instant, "dies before")])
-        home.apply(more)
+        home.apply(declaring(MORE))
+        home.apply(declaring(less), [Trouble(0, "answer lost")])
+        home.apply(declaring(less), [Trouble(instant, "dies before")])
+        home.apply(declaring(MORE))
         held = home.world.tags["T1"]
         assert ("k1" in held.keywords, {*held.metadata}) == (True, {"m1", "m2"})
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
@@ -16,12 +15,9 @@ from syncengine.state.tables import FACTS, LOCK, METADATA
 from tests.support.profiles import tried
 
 from .crash_model import House, Time
-from .test_crashes import HISTORY, RENAMES, Step, refused_histories, walk
+from .test_crashes import HISTORIES, HISTORY, OFTEN, RENAMES, Step, refused_histories, walk
 
 pytestmark = pytest.mark.slow
-
-HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "100"))
-IN_POSTGRESQL = max(2, HISTORIES // 30)
 
 SCHEMA = "crashes"
 CLOCK = f"""
@@ -82,12 +78,7 @@ def house(place: str) -> Iterator[House]:
     engine.dispose()
 
 
-FEW = settings(
-    max_examples=tried(IN_POSTGRESQL),
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
-)
+FEW = settings(OFTEN, max_examples=tried(max(2, HISTORIES // 30)))
 
 
 @FEW

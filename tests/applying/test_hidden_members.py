@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from syncengine.plan.request import Scope
-from tests.cli.program import Project
 
 from .bench import Bench, category, tag
 
@@ -55,7 +54,7 @@ def test_an_adopted_tag_whose_category_was_not_listed_may_be_in_any(bench: Bench
     bench.settle(tagCategories=[category("c")])
     person_makes(bench, "HAND", category="c", description="theirs")
     (bench.folder / "list.csv").write_text(listed, encoding="utf-8")
-    adopted = Project(bench.folder, bench.sandbox.url, bench.environ).run("adopt", "list.csv")
+    adopted = bench.program.run("adopt", "list.csv")
     assert adopted.code == 0, adopted.err
     bench.settle(tagCategories=[category("c")], tags=[tag("HAND", description="ours")])
     bench.wants(tags=[tag("HAND", description="ours")])
@@ -80,9 +79,8 @@ def test_a_saved_plan_keeps_a_tag_made_by_hand(bench: Bench) -> None:
     bench.settle(tagCategories=[category("c")])
     person_makes(bench, "HAND", category="c")
     bench.wants(tags=[tag("HAND")])
-    project = Project(bench.folder, bench.sandbox.url, bench.environ)
-    assert project.run("plan", "--out", "plan.json").code == 0
-    done = project.run("apply", "plan.json", *project.approvals())
+    assert bench.program.run("plan", "--out", "plan.json").code == 0
+    done = bench.program.run("apply", "plan.json", *bench.program.approvals())
     assert done.code == 0, done.err
     assert_out(bench)
 

@@ -5,49 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import count
-from typing import Any
 
 import msgspec
 import pytest
 
 from syncengine.apply.report import RunStatus
-from syncengine.plan.aim import Rules
-from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source
+from syncengine.resource import Key, Kind, Removal, Resource
 
-from .crash_model import DEATHS, Ending, House, Manifest, Trouble
+from .crash_model import DEATHS, Ending, House, Manifest, Trouble, activity_type, category, declaring, tag
 from .test_crashes import Snapshot, house, snapshot
 from .truths import beyond_recorded, troubles_of
 
 pytestmark = pytest.mark.slow
 
-PLACE = Source("manifests/all.yaml", 1)
-
-
-def tag(name: str, *keywords: str, was: str = "", metadata: dict[str, str] | None = None, **fields: Any) -> Resource:
-    body = Body({"excludeTagNameKeyword": False, **fields}, (*keywords, name), metadata or {})
-    return Resource(Key(Kind.TAG, name), body, PLACE, previously=(was,) if was else ())
-
-
-def category(name: str, was: str = "", **fields: Any) -> Resource:
-    body = Body({"label": "L", **fields})
-    return Resource(Key(Kind.CATEGORY, name), body, PLACE, previously=(was,) if was else ())
-
-
-def activity_type(code: str, **fields: Any) -> Resource:
-    body = Body({"label": "L", "enableIfNew": True, "reenableIfArchived": True, **fields})
-    return Resource(Key(Kind.ACTIVITY_TYPE, code), body, PLACE)
-
-
-def manifest(*resources: Resource, **removed: Removal) -> Manifest:
-    leaving = (Removed(Key(Kind.TAG, name), how, PLACE) for name, how in removed.items())
-    return Manifest(
-        {resource.key: resource for resource in resources},
-        Rules(deletes_tags=True),
-        {statement.key: statement for statement in leaving},
-    )
-
-
-BEFORE = manifest(
+BEFORE = declaring(
     category("renamed-before"),
     category("emptied"),
     category("taken"),
@@ -63,7 +34,7 @@ BEFORE = manifest(
     tag("retired", "its words"),
     tag("forgotten"),
 )
-AFTER = manifest(
+AFTER = declaring(
     category("renamed", was="renamed-before"),
     category("fresh"),
     activity_type("A1", description="new"),
@@ -87,12 +58,6 @@ def begun(home: House) -> None:
     home.others_act("keyword", "edited")
 
 
-def died(home: House, instant: int, how: str) -> Ending:
-    ending = home.apply(AFTER, [Trouble(instant, how)])
-    assert list(beyond_recorded(home, {row.key: row for row in home.state.rows()})) == []
-    return ending
-
-
 @cache
 def beginning() -> Snapshot:
     with house() as home:
@@ -103,7 +68,7 @@ def beginning() -> Snapshot:
 def applied(*wanted: Resource, theirs: str | None = None) -> Snapshot:
     """Return a house where these resources are applied, with a category of other people."""
     with house() as home:
-        assert home.apply(manifest(*wanted)).status is RunStatus.COMPLETE
+        assert home.apply(declaring(*wanted)).status is RunStatus.COMPLETE
         if theirs is not None:
             home.others_act("category", theirs)
         return snapshot(home)
@@ -113,22 +78,24 @@ AT_ONCE = ("dies before", "dies and lands late")
 """A process that dies after an instant leaves what one leaves that dies before the next instant."""
 
 
-def _dead(how: str) -> Iterator[tuple[Snapshot, Ending]]:
+def left_behind(begin: Snapshot, wanted: Manifest, how: str) -> Iterator[tuple[Snapshot, Ending]]:
+    """Yield each different end of an apply with this trouble at an instant; it has a call of every kind."""
     kept = -1
     for instant in count():
-        with house(beginning()) as home:
-            ending = died(home, instant, how)
-            if not ending.died:
-                assert instant > 15, "the plan was to have a call of every kind"
+        with house(begin) as home:
+            ending = home.apply(wanted, [Trouble(instant, how)])
+            assert list(beyond_recorded(home, {row.key: row for row in home.state.rows()})) == []
+            if not ending.troubles:
+                assert instant > 14
                 return
-            if ending.kept != kept:
+            if not ending.died or ending.kept != kept:
                 kept = ending.kept
                 yield snapshot(home), ending
 
 
 @cache
 def dead(how: str) -> tuple[tuple[Snapshot, Ending], ...]:
-    return tuple(_dead(how))
+    return tuple(left_behind(beginning(), AFTER, how))
 
 
 def deaths(how: str) -> Iterator[tuple[int, House, Ending]]:
@@ -141,8 +108,7 @@ def deaths(how: str) -> Iterator[tuple[int, House, Ending]]:
 def assert_ended(home: House, instant: int) -> None:
     assert troubles_of(home, AFTER) == [], f"after death at instant {instant}"
     assert "X-renamed-before" in home.world.tags
-    planned = home.planned(AFTER)
-    assert (planned.changes, planned.stages, planned.sweep) == ((), (), None), f"after death at instant {instant}"
+    assert home.rests(AFTER), f"after death at instant {instant}"
 
 
 @pytest.mark.parametrize("how", AT_ONCE)
@@ -174,66 +140,59 @@ def test_a_second_death_at_any_instant_changes_nothing(how: str) -> None:
         assert_ended(home, instant)
 
 
+def at_each_instant(begin: Snapshot, wanted: Manifest, how: str) -> Iterator[tuple[str, House]]:
+    """Yield the house after an apply with this trouble at each instant in turn, and at last without any."""
+    for instant in count():
+        with house(begin) as home:
+            troubles = home.apply(wanted, [Trouble(instant, how)]).troubles
+            yield f"{how} at instant {instant}", home
+        if not troubles:
+            assert instant > 0, "there was to be a call and what is recorded of it"
+            return
+
+
 @pytest.mark.parametrize("how", DEATHS)
 def test_a_category_that_is_kept_is_always_reported(how: str) -> None:
     """When a rename finds another category of that name, some run reports the category that is kept."""
-    new, begin = manifest(category("new", was="old")), applied(category("old"), theirs="new")
-    for instant in count():
-        with house(begin) as home:
-            died = home.apply(new, [Trouble(instant, how)]).died
-            assert home.apply(new).status is RunStatus.COMPLETE
-            assert home.let_go == {Key(Kind.CATEGORY, "old")}, f"after death at instant {instant}"
-            assert troubles_of(home, new) == [], f"after death at instant {instant}"
-            if not died:
-                assert instant > 0, "the rename and what is recorded of it"
-                return
+    new = declaring(category("new", was="old"))
+    for when, home in at_each_instant(applied(category("old"), theirs="new"), new, how):
+        assert home.apply(new).status is RunStatus.COMPLETE
+        assert home.let_go == {Key(Kind.CATEGORY, "old")}, when
+        assert troubles_of(home, new) == [], when
 
 
 @pytest.mark.parametrize("how", AT_ONCE)
 def test_a_category_may_be_renamed_that_may_be_deleted(how: str) -> None:
     """It is unknown whether the category still exists; the next plan is empty all the same."""
-    deleted, renamed = manifest(tag("T1")), manifest(category("new", was="old"), tag("T1", category="new"))
-    begin = applied(category("old"), tag("T1", category="old"))
-    for instant in count():
-        with house(begin) as home:
-            died = home.apply(deleted, [Trouble(instant, how)]).died
-            home.apply(renamed)
-            home.apply(renamed)
-            assert troubles_of(home, renamed) == [], f"after death at instant {instant}"
-            planned = home.planned(renamed)
-            assert (planned.changes, planned.stages) == ((), ()), f"after death at instant {instant}"
-            if not died:
-                assert instant > 0, "the deletion and what is recorded of it"
-                return
+    deleted, renamed = declaring(tag("T1")), declaring(category("new", was="old"), tag("T1", category="new"))
+    for when, home in at_each_instant(applied(category("old"), tag("T1", category="old")), deleted, how):
+        home.apply(renamed)
+        home.apply(renamed)
+        assert troubles_of(home, renamed) == [], when
+        assert home.rests(renamed), when
 
 
 @pytest.mark.parametrize("how", [*AT_ONCE, "unavailable", "refused", "answer lost"])
 @pytest.mark.parametrize("stays", [True, False])
 def test_a_deleted_category_names_its_tags_after_a_failed_rename(how: str, stays: bool) -> None:
     """Its tags may be in the category under either name, including tags that are no longer declared."""
-    renamed = manifest(category("new", was="old"), *([tag("inside", category="new")] if stays else []))
-    begin = applied(category("old"), tag("inside", category="old"))
-    for instant in count():
-        with house(begin) as home:
-            troubles = home.apply(renamed, [Trouble(instant, how)]).troubles
-            for _ in range(2):
-                home.apply(manifest())
-            assert troubles_of(home, manifest()) == [], f"after trouble at instant {instant}"
-            if not troubles:
-                assert instant > 0, "the rename and what is recorded of it"
-                return
+    renamed = declaring(category("new", was="old"), *([tag("inside", category="new")] if stays else []))
+    for when, home in at_each_instant(applied(category("old"), tag("inside", category="old")), renamed, how):
+        home.apply(declaring())
+        home.apply(declaring())
+        assert troubles_of(home, declaring()) == [], when
 
 
 def test_a_tag_may_take_the_name_of_one_that_has_it_already() -> None:
     """No change shows such a rename; the plan that deletes the old category still names every deleted tag."""
-    inside = manifest(category("gone"), tag("old", category="gone"))
-    for earlier in (manifest(*inside.resources.values(), tag("new")), manifest(tag("old"), tag("new"))):
-        for between in (earlier, manifest(*(r for r in earlier.resources.values() if r.key.name != "new"))):
+    inside = declaring(category("gone"), tag("old", category="gone"))
+    for earlier in (declaring(*inside.resources.values(), tag("new")), declaring(tag("old"), tag("new"))):
+        for between in (earlier, declaring(*(r for r in earlier.resources.values() if r.key.name != "new"))):
             with house() as home:
                 home.apply(earlier)
                 home.apply(between)
-                assert home.apply(manifest(tag("new", was="old"))).status is RunStatus.COMPLETE
-                assert troubles_of(home, manifest(tag("new", was="old"))) == []
+                assert home.apply(declaring(tag("new", was="old"))).status is RunStatus.COMPLETE
+                assert troubles_of(home, declaring(tag("new", was="old"))) == []
 
 
 @pytest.mark.parametrize("places", [{"first": "", "second": "gone"}, {"first": "gone", "second": "gone"}])
@@ -241,75 +200,63 @@ def test_a_second_former_name_may_be_deleted_with_its_category(places: dict[str,
     """The change shows only the first former name."""
     both = msgspec.structs.replace(tag("new"), previously=("first", "second"))
     with house() as home:
-        home.apply(manifest(category("gone"), *(tag(name, category=place) for name, place in places.items())))
-        assert home.apply(manifest(both)).status is RunStatus.COMPLETE
-        assert troubles_of(home, manifest(both)) == []
-
-
-def _troubled(steps: tuple[Manifest, ...], how: str, *, second: str | None = None) -> Iterator[tuple[str, list[str]]]:
-    """Yield the errors after trouble at each instant of the second manifest, and `second` at each of the third."""
-    begin = applied(*steps[0].resources.values())
-    for first in count():
-        with house(begin) as home:
-            met = home.apply(steps[1], [Trouble(first, how)]).troubles
-            between = snapshot(home)
-        for instant in count() if second else (0,):
-            with house(between) as home:
-                again = home.apply(steps[2], [Trouble(instant, second)] if second else []).troubles
-                for _ in range(2):
-                    home.apply(steps[3])
-                yield f"{how} at instant {first}, {second} at {instant}", troubles_of(home, steps[3])
-            if not again:
-                break
-        if not met:
-            return
+        home.apply(declaring(category("gone"), *(tag(name, category=place) for name, place in places.items())))
+        assert home.apply(declaring(both)).status is RunStatus.COMPLETE
+        assert troubles_of(home, declaring(both)) == []
 
 
 @pytest.mark.parametrize("how", ["dies before", "dies and lands late", "unavailable"])
 def test_a_deleted_category_names_its_tags_after_its_old_name_was_declared_again(how: str) -> None:
     """A rename without effect leaves tags where they are, and the new name may become another category."""
-    steps = (
-        manifest(category("old"), tag("inside", category="old")),
-        manifest(category("new", was="old"), tag("inside", category="new")),
-        manifest(category("old"), category("new")),
-        manifest(category("new")),
-    )
-    for trouble, wrong in _troubled(steps, how):
-        assert wrong == [], trouble
+    renamed = declaring(category("new", was="old"), tag("inside", category="new"))
+    both, last = declaring(category("old"), category("new")), declaring(category("new"))
+    for when, home in at_each_instant(applied(category("old"), tag("inside", category="old")), renamed, how):
+        for wanted in (both, last, last):
+            home.apply(wanted)
+        assert troubles_of(home, last) == [], when
+
+
+def assert_ends_well(first: Manifest, second: Manifest, third: Manifest, last: Manifest, how: str) -> None:
+    """Apply four manifests, with a call of unknown end in the second, and trouble at each instant of the third."""
+    begin = applied(*first.resources.values())
+    betweens = [(when, snapshot(home)) for when, home in at_each_instant(begin, second, "unavailable")]
+    for before, between in betweens:
+        for when, home in at_each_instant(between, third, how):
+            home.apply(last)
+            home.apply(last)
+            assert troubles_of(home, last) == [], f"{before}, {when}"
 
 
 @pytest.mark.parametrize("stays", [True, False])
 def test_a_deleted_renamed_category_names_tags_that_may_still_be_in_it(stays: bool) -> None:
     """After a move of unknown outcome the tag may be in either category, one of which has a new name."""
-    inside = tag("moves", category="other")
-    steps = (
-        manifest(category("old"), category("other"), tag("moves", category="old")),
-        manifest(category("old"), category("other"), inside),
-        manifest(category("new", was="old"), category("other"), *([inside] if stays else [])),
-        manifest(category("other")),
+    other, inside = category("other"), tag("moves", category="other")
+    assert_ends_well(
+        declaring(category("old"), other, tag("moves", category="old")),
+        declaring(category("old"), other, inside),
+        declaring(category("new", was="old"), other, *([inside] if stays else [])),
+        declaring(other),
+        "unavailable",
     )
-    for trouble, wrong in _troubled(steps, "unavailable", second="unavailable"):
-        assert wrong == [], trouble
 
 
-@pytest.mark.parametrize("second", ["unavailable", "dies after"])
-def test_no_tag_is_deleted_with_a_name_that_its_category_may_still_have(second: str) -> None:
+@pytest.mark.parametrize("how", ["unavailable", "dies after"])
+def test_no_tag_is_deleted_with_a_name_that_its_category_may_still_have(how: str) -> None:
     """After renames of unknown outcome the category may have any of its names, and only the last is declared."""
-    steps = (
-        manifest(category("first"), tag("inside", category="first")),
-        manifest(category("second", was="first"), tag("inside", category="second")),
-        manifest(category("third", was="second"), tag("inside", category="third")),
-        manifest(category("third"), tag("inside", category="third")),
+    assert_ends_well(
+        declaring(category("first"), tag("inside", category="first")),
+        declaring(category("second", was="first"), tag("inside", category="second")),
+        declaring(category("third", was="second"), tag("inside", category="third")),
+        declaring(category("third"), tag("inside", category="third")),
+        how,
     )
-    for trouble, wrong in _troubled(steps, "unavailable", second=second):
-        assert wrong == [], trouble
 
 
 def test_a_tag_that_moved_before_its_old_category_was_renamed_stays_where_it_is() -> None:
     """A rename that waits for an earlier call is sent after moves of tags that wait for nothing."""
-    old = manifest(category("old"), category("other"), tag("moves", category="old"))
-    changed = manifest(category("old", label="M"), category("other"), tag("moves", category="old"))
-    renamed = manifest(category("new", was="old"), category("other"), tag("moves", category="other"))
+    old = declaring(category("old"), category("other"), tag("moves", category="old"))
+    changed = declaring(category("old", label="M"), category("other"), tag("moves", category="old"))
+    renamed = declaring(category("new", was="old"), category("other"), tag("moves", category="other"))
     with house() as home:
         assert home.apply(old).status is RunStatus.COMPLETE
         instants = (i for i in count() if home.apply(changed, [Trouble(i, "unavailable and lands late")]).troubles)
@@ -319,25 +266,18 @@ def test_a_tag_that_moved_before_its_old_category_was_renamed_stays_where_it_is(
             home.apply(old)
         assert home.apply(renamed).status is RunStatus.COMPLETE
         assert home.waits == 1
-        planned = home.planned(renamed)
-        assert (planned.changes, planned.stages) == ((), ())
+        assert home.rests(renamed)
 
 
 @pytest.mark.parametrize("how", ["dies before", "dies and lands late", "unavailable", "answer lost"])
 @pytest.mark.parametrize("meets", [True, False])
 def test_a_category_has_one_new_name(how: str, meets: bool) -> None:
     """This holds also when the rename has no known outcome and another category claims the old name."""
-    renamed = manifest(category("B", was="A"), tag("T", category="B"))
-    both = manifest(category("D", was="A"), category("B"), tag("T", category="B"))
+    renamed = declaring(category("B", was="A"), tag("T", category="B"))
+    both = declaring(category("D", was="A"), category("B"), tag("T", category="B"))
     begin = applied(category("A"), tag("T", category="A"), theirs="B" if meets else None)
-    for instant in count():
-        with house(begin) as home:
-            troubles = home.apply(renamed, [Trouble(instant, how)]).troubles
-            for _ in range(3):
-                home.apply(both)
-            assert home.violations == [], f"trouble at instant {instant}"
-            planned = home.planned(both)
-            assert (planned.changes, planned.stages) == ((), ()), f"trouble at instant {instant}"
-            if not troubles:
-                assert instant > 0, "the rename and what is recorded of it"
-                return
+    for when, home in at_each_instant(begin, renamed, how):
+        for _ in range(3):
+            home.apply(both)
+        assert home.violations == [], when
+        assert home.rests(both), when

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from itertools import count
 from typing import Any
 
 import pytest
@@ -24,14 +23,14 @@ from syncengine.service.operations import (
 from syncengine.state.history import Run
 from syncengine.state.records import Attempt
 
-from .crash_model import House, Manifest, Trouble
+from .crash_model import House, Manifest, Trouble, activity_type, category, declaring, tag
 from .test_crashes import Snapshot, house, snapshot
-from .test_instants import activity_type, category, manifest, tag
+from .test_instants import left_behind
 from .truths import beyond_recorded, troubles_of
 
 pytestmark = pytest.mark.slow
 
-ONE = manifest(
+ONE = declaring(
     category("stays", description="one"),
     category("goes"),
     category("old"),
@@ -49,7 +48,7 @@ ONE = manifest(
     created=Removal.DELETE,
     retires=Removal.RETIRE,
 )
-OTHER = manifest(
+OTHER = declaring(
     category("stays", description="other"),
     category("comes"),
     category("new", was="old"),
@@ -65,7 +64,7 @@ OTHER = manifest(
     deleted=Removal.DELETE,
     retired=Removal.RETIRE,
 )
-BACK = manifest(
+BACK = declaring(
     *(category("old", was="new") if key.name == "old" else resource for key, resource in ONE.resources.items()),
     deletes=Removal.DELETE,
     created=Removal.DELETE,
@@ -80,22 +79,9 @@ def beginning() -> Snapshot:
         return snapshot(home)
 
 
-def _troubled(how: str) -> Iterator[Snapshot]:
-    kept = -1
-    for instant in count():
-        with house(beginning()) as home:
-            ending = home.apply(OTHER, [Trouble(instant, how)])
-            if not ending.troubles:
-                assert instant > 14, "the plan was to have a call of every kind"
-                return
-            if not ending.died or ending.kept != kept:
-                kept = ending.kept
-                yield snapshot(home)
-
-
 @cache
 def troubled(how: str) -> tuple[Snapshot, ...]:
-    return tuple(_troubled(how))
+    return tuple(left for left, _ in left_behind(beginning(), OTHER, how))
 
 
 def interrupted(how: str) -> Iterator[tuple[int, House]]:
@@ -113,18 +99,18 @@ def in_flight(how: str) -> Iterator[tuple[int, House]]:
 def ended(home: House, last: Manifest, instant: int) -> None:
     """Check that nothing is in flight, and that service, state and plan agree."""
     home.land_all()
-    planned = home.planned(last)
-    where = f"trouble at instant {instant}"
-    assert (planned.changes, planned.stages, planned.sweep) == ((), (), None), where
-    assert troubles_of(home, last) == [], where
+    assert home.rests(last), f"trouble at instant {instant}"
+    assert troubles_of(home, last) == [], f"trouble at instant {instant}"
 
 
 @pytest.mark.parametrize("how", ["dies and lands late", "unavailable and lands late", "answered twice"])
 @pytest.mark.parametrize("last", [BACK, OTHER], ids=["taken back", "repeated"])
 def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Manifest) -> None:
-    """This holds for every call, whether the manifests were put back or the run is repeated."""
+    """Whether the manifests were put back or the run is repeated; a run waits once, before its own first call."""
     for instant, home in in_flight(how):
         assert home.apply(last).status is RunStatus.COMPLETE, f"trouble at instant {instant}"
+        assert home.waits == 0 or (home.waits, home.in_flight) == (1, []), f"trouble at instant {instant}"
+        assert list(beyond_recorded(home, {row.key: row for row in home.state.rows()})) == []
         ended(home, last, instant)
 
 
@@ -158,34 +144,34 @@ def test_a_repeated_call_does_not_wait_for_the_late_one() -> None:
         assert home.waits == (late.body.get("keyword") == "Cased"), f"trouble at instant {instant}"
 
 
-def test_a_call_that_differs_waits_for_the_late_one() -> None:
-    """A run that differs from a late call waits before its own first call."""
-    for _, home in in_flight("dies and lands late"):
-        home.apply(BACK)
-        assert home.waits <= 1
-        assert not home.in_flight or home.waits == 0
-        assert list(beyond_recorded(home, {row.key: row for row in home.state.rows()})) == []
-
-
 @contextmanager
 def two_late_calls_that_differ() -> Iterator[House]:
     """Yield a house with two calls of dead runs in flight, which set one description and another."""
     with house() as home:
-        home.apply(manifest(tag("edited", description="before"), tag("other")))
-        for number, words in enumerate(("one", "two")):
-            edited = tag("edited", description=words)
-            home.state.begin_run(Run(f"dead-{number}", 0.0, "apply", None, "h", "u", None, None, None))
-            effect = Effect(key=edited.key, fields=edited.body.fields, keywords=edited.body.keywords, whole=True)
-            home.state.intend({words: Attempt(UPSERT_TAGS.id, (effect,))})
+        home.apply(declaring(tag("edited", description="before"), tag("other")))
+        for words in ("one", "two"):
+            effect = upsert(tag("edited", description=words))
+            leave_behind(home, words, UPSERT_TAGS, effect)
             home.send_off(UPSERT_TAGS, {"tags": [tag_body(effect, None, spell_name=True)]})
         yield home
+
+
+def upsert(resource: Resource) -> Effect:
+    body = resource.body
+    return Effect(key=resource.key, fields=body.fields, keywords=body.keywords, whole=True)
+
+
+def leave_behind(home: House, name: str, operation: Operation, *effects: Effect, **more: Any) -> None:
+    """Record a call of a run that died, which may still be executed."""
+    home.state.begin_run(Run(f"run of {name}", 0.0, "apply", None, "h", "u", None, None, None))
+    home.state.intend({name: Attempt(operation.id, effects, **more)})
 
 
 @pytest.mark.parametrize("last", ["before", "one", "two"])
 def test_of_two_late_calls_that_differ_each_run_that_asks_of_their_resource_waits(last: str) -> None:
     """Also one that repeats either of them: the service may execute the other one afterwards."""
     with two_late_calls_that_differ() as home:
-        wanted = manifest(tag("edited", description=last), tag("other", description="new"))
+        wanted = declaring(tag("edited", description=last), tag("other", description="new"))
         assert home.apply(wanted).status is RunStatus.COMPLETE
         assert (home.waits, home.in_flight) == (1, [])
         ended(home, wanted, 0)
@@ -194,7 +180,7 @@ def test_of_two_late_calls_that_differ_each_run_that_asks_of_their_resource_wait
 def test_a_run_that_asks_nothing_of_their_resource_goes_on() -> None:
     """The resource stays in doubt, so that the run after it asks again, and waits."""
     with two_late_calls_that_differ() as home:
-        wanted = manifest(tag("edited", description="two"), tag("other", description="new"))
+        wanted = declaring(tag("edited", description="two"), tag("other", description="new"))
         assert home.apply(wanted, scope=Scope(targets=("tag/other",))).status is RunStatus.COMPLETE
         assert (home.waits, len(home.in_flight)) == (0, 2)
         assert [row.key.name for row in home.state.rows() if row.doubtful] == ["edited"]
@@ -211,18 +197,19 @@ def with_a_late_call(operation: Operation, *effects: Effect, **more: Any) -> Ite
     """Yield a house with two categories, a type and tags, and a call of a dead run that may still be executed."""
     with house() as home:
         assert home.apply(AT_REST).status is RunStatus.COMPLETE
-        home.state.begin_run(Run("dead", 0.0, "apply", None, "h", "u", None, None, None))
         ids = {row.key.name: row.server_id for row in home.state.rows(Kind.CATEGORY) if row.server_id}
-        home.state.intend({"late": Attempt(operation.id, effects, **{"ids": ids, **more})})
+        leave_behind(home, "late", operation, *effects, **{"ids": ids, **more})
         yield home
 
 
-AT_REST = manifest(category("one"), category("two"), activity_type("A1"), tag("in-one", category="one"), tag("nowhere"))
+AT_REST = declaring(
+    category("one"), category("two"), activity_type("A1"), tag("in-one", category="one"), tag("nowhere")
+)
 
 
 def waits_for(home: House, *changes: Resource) -> bool:
     """Return whether a run that changes these resources alone waits first."""
-    wanted = manifest(*({**AT_REST.resources, **{each.key: each for each in changes}}.values()))
+    wanted = declaring(*({**AT_REST.resources, **{each.key: each for each in changes}}.values()))
     home.apply(wanted, scope=Scope(targets=tuple(str(each.key) for each in changes)))
     return home.waits > 0
 
@@ -257,6 +244,5 @@ def test_a_category_may_still_be_deleted_with_each_tag_that_may_be_in_it(changed
 def test_a_tag_may_still_be_put_into_a_category_by_an_id_that_is_no_longer_its_own(sent_id: str, waits: bool) -> None:
     """Even if this run sends the tag with the same content."""
     changed = tag("in-one", description="d", category="one")
-    late = Effect(key=changed.key, fields=changed.body.fields, keywords=changed.body.keywords, whole=True)
-    with with_a_late_call(UPSERT_TAGS, late, ids={"one": sent_id}) as home:
+    with with_a_late_call(UPSERT_TAGS, upsert(changed), ids={"one": sent_id}) as home:
         assert waits_for(home, changed) is waits

@@ -29,27 +29,19 @@ def test_stages_are_sent_in_the_order_in_which_nothing_breaks(bench: Bench) -> N
     bench.assert_at_rest()
 
 
-def test_a_tag_waits_for_the_id_of_its_category(bench: Bench) -> None:
-    """Without the id the tag would be created outside its category; other tags are sent."""
-    bench.sandbox.unavailable("upsertTagCategories")
-    bench.wants(tagCategories=[category("late")], tags=[tag("WAITS-1", category="late"), tag("GOES-1")])
-    ended = bench.apply()
-    assert ended.exit_code == 3
-    assert ended.outcomes == {"category/late": "unknown", "tag/WAITS-1": "skipped", "tag/GOES-1": "applied"}
-    assert "needs the id of category/late" in ended.words("tag/WAITS-1")
-    assert ended.names("upsertTags") == [["GOES-1"]]
-    bench.assert_converges()
-    assert bench.sandbox.tags()["WAITS-1"]["category"] == "late"
-
-
-def test_a_tag_does_not_wait_for_a_category_whose_id_is_known(bench: Bench) -> None:
-    """Tags need only the id of a category, not its new description."""
+def test_a_tag_waits_for_the_id_of_its_category_alone(bench: Bench) -> None:
+    """Without the id the tag would be created outside its category; the new description of a known one is no reason."""
     bench.settle(tagCategories=[category("known")])
     bench.sandbox.unavailable("upsertTagCategories")
-    bench.wants(tagCategories=[category("known", description="new")], tags=[tag("GOES-1", category="known")])
+    inside = [tag("WAITS-1", category="late"), tag("GOES-1", category="known"), tag("GOES-2")]
+    bench.wants(tagCategories=[category("known", description="new"), category("late")], tags=inside)
     ended = bench.apply()
-    assert ended.outcomes == {"category/known": "unknown", "tag/GOES-1": "applied"}
+    assert ended.exit_code == 3
+    assert ended.not_applied() == {"category/known": "unknown", "category/late": "unknown", "tag/WAITS-1": "skipped"}
+    assert "needs the id of category/late" in ended.words("tag/WAITS-1")
+    assert ended.names("upsertTags") == [["GOES-1", "GOES-2"]]
     bench.assert_converges()
+    assert bench.sandbox.tags()["WAITS-1"]["category"] == "late"
 
 
 def test_deletes_of_a_tag_wait_for_its_own_upsert(bench: Bench) -> None:

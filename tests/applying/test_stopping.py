@@ -114,8 +114,8 @@ def test_a_signal_s_old_handler_is_back_after_an_apply(bench: Bench) -> None:
 def test_the_report_holds_every_change_in_the_plan_s_order_with_its_line(bench: Bench) -> None:
     """A failed category, the tags that waited for it, and applied changes each have the line of their file."""
     bench.sandbox.fault("upsertTagCategories", status=400, body={"message": "no more clients"}, times=None)
-    bench.writes("clients.yaml", {"tagCategories": [category("acme")]})
-    bench.writes("matters.yaml", {"tags": [tag("GOES-1"), tag("WAITS-1", category="acme")]})
+    bench.program.wants("clients.yaml", tagCategories=[category("acme")])
+    bench.program.wants("matters.yaml", tags=[tag("GOES-1"), tag("WAITS-1", category="acme")])
     ended = bench.apply()
     told = [(str(r.source), str(r.key), r.outcome.value) for r in ended.applied.report.results]
     assert told == [

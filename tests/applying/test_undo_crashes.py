@@ -1,41 +1,55 @@
-"""Undo of the last run, searched with the crash model (docs/repair.md).
+"""Undos, searched with the crash model (docs/repair.md).
 
 Service and state return to what they were, as far as the interface allows. An undo does not sweep, and deletes no
-category and no activity type. An undo that is killed and repeated ends in the same way.
+category and no activity type. An undo that is killed and repeated ends in the same way. Among applies, refusals and
+quarantine, any run is undone, the last or an earlier one or an undo, in whole or in part, with `--force` or without;
+the next applies end at what the manifests say, and nothing is deleted that nobody asked to delete.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from syncengine.apply.report import RunStatus
 from syncengine.errors import Problems
-from syncengine.plan.aim import Rules
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan
-from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status
+from syncengine.resource import Key, Kind, Recorded, Removal, Status
 from syncengine.service.operations import DELETE_TAG, DELETE_TAG_CATEGORY
 from syncengine.state.records import UndoneChange
 from tests.support.profiles import tried
 from tests.support.world import Tag, World
 
-from .crash_model import House, Manifest, Trouble
-from .test_crashes import HISTORY, RENAMES, TROUBLES, Step, _end, _possible, house, manifests, renames
-from .truths import DEFAULTS, UNCLEARABLE
+from .crash_model import House, Manifest, Trouble, category, declaring, tag
+from .test_crashes import (
+    ACTS,
+    CATEGORIES,
+    HISTORY,
+    RARELY,
+    RENAMES,
+    TAGS,
+    TROUBLES,
+    TYPES,
+    Step,
+    _end,
+    _possible,
+    house,
+    manifests,
+    renames,
+)
+from .truths import DEFAULTS, UNCLEARABLE, beyond_recorded, troubles_of
 
 pytestmark = pytest.mark.slow
 
 HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "20"))
 OFTEN = settings(max_examples=tried(HISTORIES), deadline=None, suppress_health_check=list(HealthCheck))
-STATISTICS: Counter[str] = Counter()
 ATTEMPTS = st.lists(TROUBLES, max_size=2)
 
 
@@ -61,17 +75,17 @@ def differences(then: Moment, now: Moment, plans: list[Plan], others: Mapping[st
     for key in {**then.rows, **now.rows}:
         if key not in left_out:
             yield from _row_differs(key, then, now)
-    for name, tag in then.world.tags.items():
+    for name, before in then.world.tags.items():
         if Key(Kind.TAG, name) not in left_out and Key(Kind.TAG, name) in then.rows:
-            yield from _tag_differs(name, tag, then, now, others.get(name, set()))
-    for category in then.world.categories.values():
-        held = now.world.category_ids.get(category.external_id)
-        if Key(Kind.CATEGORY, category.external_id) in left_out:
+            yield from _tag_differs(name, before, then, now, others.get(name, set()))
+    for was in then.world.categories.values():
+        held = now.world.category_ids.get(was.external_id)
+        if Key(Kind.CATEGORY, was.external_id) in left_out:
             continue
         if held is None:
-            yield f"category {category.external_id} is not there"
-        elif _cleared(now.world.categories[held].fields) != _cleared(category.fields):
-            yield f"category {category.external_id}: {now.world.categories[held].fields}, not {category.fields}"
+            yield f"category {was.external_id} is not there"
+        elif _cleared(now.world.categories[held].fields) != _cleared(was.fields):
+            yield f"category {was.external_id}: {now.world.categories[held].fields}, not {was.fields}"
     for code, known in then.world.activity_types.items():
         now_known = now.world.activity_types.get(code)
         if known.deleted or Key(Kind.ACTIVITY_TYPE, code) in left_out or Key(Kind.ACTIVITY_TYPE, code) not in then.rows:
@@ -172,7 +186,6 @@ def take_back(history: list[Step], manifest: Manifest, troubles: Any, attempts: 
         nothing(home.violations)
         if not ending.died:  # members of a renamed category may not be where the manifests want them
             asks_again(home, manifest, made)
-        STATISTICS["undone"] += 1
 
 
 def undone(home: House, run: str, attempts: list[Any], *, resumes: bool = False) -> list[Plan]:
@@ -183,9 +196,7 @@ def undone(home: House, run: str, attempts: list[Any], *, resumes: bool = False)
         assert ending.plan is not None
         plans.append(ending.plan)
         nothing(deletes(ending.plan))
-        STATISTICS["died"] += ending.died
         if ending.died and resumes and (resumed := home.resume(ending)) is not None:
-            STATISTICS["resumed"] += 1
             assert resumed.status is RunStatus.COMPLETE
     home.land_all()
     assert home.planned_undo(run).changes == (), "the undo still has changes"
@@ -198,7 +209,6 @@ def asks_again(home: House, manifest: Manifest, made: Moment) -> None:
         resource = manifest.resources.get(each.key)
         row = made.rows.get(each.key)
         if row is None or not row.doubtful:
-            STATISTICS["known again"] += 1
             assert each.is_made_by(resource and resource.body, protect=False), _named(each)
 
 
@@ -246,15 +256,11 @@ def test_an_undo_of_an_undo_brings_everything_forward(history: list[Step], manif
 @pytest.mark.parametrize("instant", range(20))
 def test_an_undo_does_not_manage_a_tag_that_it_releases(instant: int) -> None:
     """Otherwise, after an undo that dies, the next apply would remove the tag by the policy."""
-    policy = Rules(Removal.FORGET, deletes_tags=True)
-    category = Resource(Key(Kind.CATEGORY, "C3"), Body({"label": "a"}, (), {}), Source("all.yaml", 1))
-    one, other = (
-        Resource(Key(Kind.TAG, name), Body({"category": "C3"}, (name,), {}), Source("all.yaml", line))
-        for line, name in enumerate(("T1", "T2"), 2)
-    )
+    there = category("C3")
+    one, other = tag("T1", category="C3"), tag("T2", category="C3")
     with house() as home:
-        for step in ([category, other], [category, one], []):
-            home.apply(Manifest({each.key: each for each in step}, policy))
+        for step in ([there, other], [there, one], []):
+            home.apply(declaring(*step))
         run = home.last_run
         home.undo(run, [Trouble(instant, "dies before")])
         assert Status.ACTIVE not in statuses(home, other.key)
@@ -270,12 +276,11 @@ def statuses(home: House, *keys: Key) -> list[Status]:
 @pytest.mark.parametrize("instant", range(10))
 def test_an_undo_that_was_killed_while_it_retired_a_tag_again_is_resumed(instant: int, fields: dict[str, Any]) -> None:
     """A doubt that its own calls left is no reason to send the tag first, and a tag that was sent is still retired."""
-    policy = Rules(Removal.RETIRE, deletes_tags=True)
-    tag = Resource(Key(Kind.TAG, "T1"), Body({"description": "a"}, ("T1", "more"), {}), Source("all.yaml", 1))
-    body = Body({"description": "a", **fields}, tag.body.keywords, {})
+    before = tag("T1", "more", description="a")
+    after = tag("T1", "more", **{"description": "a", **fields})
     with house() as home:
-        for declared in ({tag.key: tag}, {}, {tag.key: replace(tag, body=body)}):
-            assert home.apply(Manifest(declared, policy)).status is RunStatus.COMPLETE
+        for declared in ([before], [], [after]):
+            assert home.apply(declaring(*declared, policy=Removal.RETIRE)).status is RunStatus.COMPLETE
         run = home.last_run
         ending = home.undo(run, [Trouble(instant, "dies before")])
         if ending.died:
@@ -283,13 +288,113 @@ def test_an_undo_that_was_killed_while_it_retired_a_tag_again_is_resumed(instant
             assert resumed is not None and resumed.status is RunStatus.COMPLETE
         home.land_all()
         held = home.world.tags["T1"]
-        assert statuses(home, tag.key) == [Status.RETIRED]
+        assert statuses(home, before.key) == [Status.RETIRED]
         assert (held.fields["description"], held.keywords) == ("a", set())
-        assert home.planned(Manifest({}, policy)).changes == ()
+        assert home.rests(declaring(policy=Removal.RETIRE))
         # The keyword deletes end no doubt about the rest: only an undo that is planned anew may send the tag.
         again = home.undo(run)
         assert again.plan is not None
         assert [change.action for change in again.plan.changes] in ([], [Action.UPDATE])
         assert home.planned_undo(run).changes == ()
         held = home.world.tags["T1"]
-        assert (statuses(home, tag.key), held.fields["description"], held.keywords) == ([Status.RETIRED], "a", set())
+        assert (statuses(home, before.key), held.fields["description"], held.keywords) == ([Status.RETIRED], "a", set())
+
+
+# --- among applies
+
+
+@dataclass(frozen=True)
+class Undoing:
+    """The undo of a run that changed something: the last one, or the one `back` runs before it."""
+
+    back: int
+    troubles: list[Trouble]
+    forced: bool
+    resumes: bool
+    lands: bool
+    targets: tuple[str, ...]
+    sets_aside: int
+
+
+SETS_ASIDE = st.sampled_from([0, 0, 1, 0xFF])
+PARTS = st.sampled_from([(), (), (), ("tag/*",), ("category/*",), ("tag/T1",), ("category/C1",)])
+UNDOINGS = st.builds(
+    Undoing,
+    st.sampled_from([0, 0, 0, 1, 2]),
+    st.one_of(st.just([]), TROUBLES),
+    st.booleans(),
+    RARELY,
+    RARELY,
+    PARTS,
+    SETS_ASIDE,
+)
+REFUSED = st.frozensets(st.sampled_from([*TAGS, *CATEGORIES, *TYPES]), max_size=2)
+
+
+@st.composite
+def histories(draw: Any, of: st.SearchStrategy[Manifest]) -> list[Step | Undoing]:
+    """Few manifests, which come again and again between the undos."""
+    few = st.sampled_from(draw(st.lists(of, min_size=1, max_size=3)))
+    steps = st.builds(Step, few, TROUBLES, ACTS, RARELY, RARELY, RARELY, st.just(True), SETS_ASIDE, REFUSED)
+    among = st.one_of(steps, UNDOINGS)
+    return [
+        draw(steps),
+        *draw(st.lists(among, min_size=1, max_size=6)),
+        draw(UNDOINGS),
+        *draw(st.lists(among, max_size=2)),
+    ]
+
+
+def walk_undoing(history: list[Step | Undoing]) -> None:
+    with house() as home:
+        manifest = Manifest()
+        for step in history:
+            if isinstance(step, Undoing):
+                home.refused = frozenset()
+                _undo(home, step)
+            else:
+                manifest, home.refused = step.manifest, step.refuses
+                home.apply(manifest, step.troubles, reassert=step.reasserts)
+                for act in step.others:
+                    home.others_act(*act)
+            if step.lands:
+                home.land()
+            if step.sets_aside:
+                home.set_aside(step.sets_aside)
+            nothing(home.violations)
+            nothing(beyond_recorded(home, {row.key: row for row in home.state.rows()}))
+        home.refused = frozenset()
+        home.lift()
+        last = _possible(manifest)
+        _end(home, last)
+        nothing(troubles_of(home, last))
+
+
+def _undo(home: House, step: Undoing) -> None:
+    """Undo a run; check that an undisturbed undo leaves nothing to undo."""
+    runs = [run for run in home.state.runs(100) if run.plan is not None and home.state.has_changed(run.id)]
+    if len(runs) <= step.back:
+        return
+    run, is_calm = runs[step.back].id, not (step.troubles or home.in_flight or step.targets)
+    ending = home.undo(run, step.troubles, forced=step.forced, targets=step.targets)
+    assert ending.plan is not None
+    nothing(deletes(ending.plan))
+    if ending.died and step.resumes and (resumed := home.resume(ending)) is not None:
+        assert resumed.status is RunStatus.COMPLETE
+    elif is_calm and ending.status is RunStatus.COMPLETE:
+        again = home.planned_undo(run, forced=step.forced)
+        nothing(f"{change.key} is planned again" for change in again.changes)
+
+
+@OFTEN
+@given(histories(manifests()))
+def test_undos_among_applies_end_at_what_the_manifests_say(history: list[Step | Undoing]) -> None:
+    """With `--redo`, which lets the manifests ask again for what was undone."""
+    walk_undoing(history)
+
+
+@OFTEN
+@given(histories(renames()))
+def test_undos_among_renames_end_at_what_the_manifests_say(history: list[Step | Undoing]) -> None:
+    """The same of categories that are renamed with tags in them."""
+    walk_undoing(history)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 
 from syncengine.plan.model import Plan
 from syncengine.state.git_store import GitPlace
@@ -18,7 +18,8 @@ from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
 from syncengine.state.working_copy import open_to_write
 from tests.applying.crash_model import Clockwork, Ending, House, Time
-from tests.applying.test_crashes import HISTORY, RENAMES, Step, walk
+from tests.applying.test_crashes import HISTORY, OFTEN, RENAMES, Step, walk
+from tests.support.memory import MEMORY
 from tests.support.profiles import tried
 
 from .places import MemoryPlace, MemoryStore, bare, place_of
@@ -26,7 +27,6 @@ from .places import MemoryPlace, MemoryStore, bare, place_of
 pytestmark = pytest.mark.slow
 
 HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "20"))
-IN_GIT = max(3, HISTORIES // 20)
 
 Opening = Callable[[Time], State]
 
@@ -73,21 +73,10 @@ def house_in(opening: Opening) -> Iterator[House]:
         home.state.close()
 
 
-def few(examples: int) -> settings:
-    return settings(
-        max_examples=tried(examples),
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
-    )
-
-
 @contextmanager
 def in_memory() -> Iterator[Opening]:
-    shared = Path("/dev/shm")
-    with ExitStack() as stack:
-        store = MemoryStore()
-        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None))
+    store = MemoryStore()
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
 
         def opening(time: Time) -> State:
             place: GitPlace = MemoryPlace(store, Path(folder))
@@ -104,7 +93,7 @@ def in_git() -> Iterator[Opening]:
         yield lambda time: open_state(place, write=True, now=lambda: time.at, seconds=time.seconds, create=True)
 
 
-@few(HISTORIES)
+@settings(OFTEN, max_examples=tried(HISTORIES))
 @given(HISTORY)
 def test_after_any_crash_applies_elsewhere_reach_the_declared_state(history: list[Step]) -> None:
     """Whatever crashes, further applies on other machines reach the state that the manifests declare."""
@@ -112,7 +101,7 @@ def test_after_any_crash_applies_elsewhere_reach_the_declared_state(history: lis
         walk(history, lambda: house_in(opening))
 
 
-@few(HISTORIES)
+@settings(OFTEN, max_examples=tried(HISTORIES))
 @given(RENAMES)
 def test_renames_of_categories_reach_the_declared_state(history: list[Step]) -> None:
     """The same holds for categories with tags that are renamed again and again."""
@@ -120,7 +109,7 @@ def test_renames_of_categories_reach_the_declared_state(history: list[Step]) -> 
         walk(history, lambda: house_in(opening))
 
 
-@few(IN_GIT)
+@settings(OFTEN, max_examples=tried(max(3, HISTORIES // 20)))
 @given(HISTORY)
 def test_applies_reach_the_declared_state_in_a_real_repository(history: list[Step]) -> None:
     """The same holds with a real repository."""
