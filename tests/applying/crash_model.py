@@ -40,7 +40,7 @@ from syncengine.plan.request import Scope
 from syncengine.plan.review import ReviewedPlan, since_review
 from syncengine.plan.undo import KEPT, plan_back, record_of, record_of_undo
 from syncengine.project.model import DAY, Limit
-from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source, Status
+from syncengine.resource import Body, Key, Kind, Recorded, Removal, Removed, Resource, Source, Status
 from syncengine.sandbox.bodies import ApiError, RuleAnswer, RuleRequest
 from syncengine.sandbox.rules import RULES, expire
 from syncengine.sandbox.store import Store
@@ -523,13 +523,17 @@ class House:
     def planned(self, manifest: Manifest, *, reassert: bool = False, scope: Scope = EVERYTHING) -> Plan:
         facts = self.state.facts()
         basis = Basis(f"plan-{next(self._runs)}", "now", URL, environment="", swept_before=facts.owns_activity_types)
-        recorded = {row.key: row for row in self.state.rows()}
+        recorded = self.rows
         desired = Desired(manifest.resources, manifest.removed)
         options = Options(manifest.rules, LIMITS, scope, reassert=reassert, quarantine=self._quarantine(), redo=True)
         planned = plan(
             desired, recorded, options, basis, StateRecords(approvals=lambda: records_of(self.state.approvals()))
         )
         return with_undone(planned, desired, recorded, self.state.undone(), options)
+
+    @property
+    def rows(self) -> Mapping[Key, Recorded]:
+        return {row.key: row for row in self.state.rows()}
 
     def rests(self, manifest: Manifest) -> bool:
         """Return whether the next plan is empty."""

@@ -125,18 +125,9 @@ def renames(draw: Any) -> Manifest:
     """Two tags and categories alone, nearly all of them renamed: what a sample of everything seldom meets."""
     names = draw(st.sampled_from([[], *([name] for name in CATEGORIES), list(CATEGORIES[:2])]))
     formers = [name for name in CATEGORIES if name not in names]
-    grouped = [
-        Resource(Key(Kind.CATEGORY, name), Body({"label": "a"}), PLACE, previously=(draw(st.sampled_from(formers)),))
-        for name in names
-    ]
-    tagged = [
-        Resource(
-            Key(Kind.TAG, name),
-            Body(fields(category=draw(st.sampled_from(names)), excludeTagNameKeyword=False), (name,)),
-            PLACE,
-        )
-        for name in (draw(st.lists(st.sampled_from(TAGS[:2]), unique=True)) if names else ())
-    ]
+    grouped = [category(name, was=draw(st.sampled_from(formers))) for name in names]
+    listed = draw(st.lists(st.sampled_from(TAGS[:2]), unique=True)) if names else []
+    tagged = [tag(name, category=draw(st.sampled_from(names))) for name in listed]
     rules = Rules(
         draw(st.sampled_from([Removal.FORGET, Removal.FORGET, *Removal])), Ownership.ADDITIVE, deletes_tags=True
     )
@@ -308,14 +299,14 @@ def walk(history: list[Step], house_of: Callable[[], AbstractContextManager[Hous
                 step.manifest, step.troubles, reassert=step.reasserts, approves=step.approves, plans_again=True
             )
             if ending.died and has_begun(home, ending):
-                _nothing(asked_again(home, ending, step))
+                nothing(asked_again(home, ending, step))
                 if step.resumes:
                     _resume(home, ending, step)
-            _nothing(home.violations)
-            _nothing(beyond_recorded(home, {row.key: row for row in home.state.rows()}))
+            nothing(home.violations)
+            nothing(beyond_recorded(home))
             if step.lands:
                 home.land()
-                _nothing(beyond_recorded(home, {row.key: row for row in home.state.rows()}))
+                nothing(beyond_recorded(home))
             for act in step.others:
                 home.others_act(*act)
             if step.sets_aside:
@@ -325,10 +316,8 @@ def walk(history: list[Step], house_of: Callable[[], AbstractContextManager[Hous
         last = _possible(history[-1].manifest)
         ids = {} if home.in_flight else _ids_to_keep(home, last)
         _end(home, last)
-        _nothing(troubles_of(home, last))
-        _nothing(
-            f"{name} is another category than it was" for name in ids if home.world.category_ids[name] != ids[name]
-        )
+        nothing(troubles_of(home, last))
+        nothing(f"{name} is another category than it was" for name in ids if home.world.category_ids[name] != ids[name])
 
 
 def has_begun(home: House, ending: Ending) -> bool:
@@ -356,10 +345,10 @@ def _resume(home: House, ending: Ending, step: Step) -> None:
     resumed = home.resume(ending)
     if resumed is not None:
         assert resumed.status is RunStatus.COMPLETE, "the resumed plan did not complete"
-        _nothing(str(change.key) for change in home.planned(step.manifest).changes)
+        nothing(str(change.key) for change in home.planned(step.manifest).changes)
 
 
-def _nothing(found: Iterable[str]) -> None:
+def nothing(found: Iterable[str]) -> None:
     wrong = list(found)
     assert not wrong, "; ".join(wrong)
 

@@ -200,7 +200,6 @@ def test_a_protected_tag_is_made_anew_with_what_is_recorded(bench: Bench, *, tog
 
 @pytest.mark.parametrize("place", [{}, {"category": "d"}])
 def test_the_report_of_a_run_that_ends_early_leaves_out_unchanged_tags(bench: Bench, place: Any) -> None:
-    """The report leaves out these tags, which no plan changes and which still exist."""
     both = [category("c"), category("d")]
     bench.settle(tagCategories=both, tags=[{**OURS, **place}, tag("REFUSED", category="d")])
     bench.wants(tagCategories=both[1:], tags=[{**OURS, **place}, tag("REFUSED", category="d", description="new")])

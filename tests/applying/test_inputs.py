@@ -15,6 +15,7 @@ import pytest
 from syncengine.apply.report import Waiting
 from syncengine.engine import Application, Applied
 from syncengine.errors import Severity, StalePlan
+from syncengine.plan import inputs
 from syncengine.plan.planner import make_plan
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project.load import load_project
@@ -202,7 +203,6 @@ def test_an_edit_that_does_not_change_the_plan_is_no_obstacle(bench: Bench) -> N
 
 
 def test_a_rule_that_is_added_during_the_confirmation_applies(bench: Bench) -> None:
-    """A policy that is added during the confirmation takes effect, as a manifest does."""
     rich(bench)
     rule = "rules:\n  - {name: nothing-new, for: tag, deny: \"action == 'create'\"}\n"
     done = applied(bench, confirm=confirming(bench, edit("policies/rules.yaml", rule)))
@@ -343,10 +343,11 @@ def test_a_plan_waits_while_git_updates_the_work_tree(bench: Bench) -> None:
     updating.join()
 
 
-def test_an_update_that_was_killed_is_not_applied(bench: Bench) -> None:
+def test_an_update_that_was_killed_is_not_applied(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run exits with 5 and names Git's lock file, which is to be removed."""
     under_git(bench)
     (bench.folder / ".git" / "index.lock").touch()
+    monkeypatch.setattr(inputs, "GIT_SECONDS", 0.2)
     done = applied(bench)
     assert (done.exit_code, codes(done)) == (5, ["inputs-changed"])
     assert "index.lock" in done.report.diagnostics[0].message

@@ -84,7 +84,7 @@ def left_behind(begin: Snapshot, wanted: Manifest, how: str) -> Iterator[tuple[S
     for instant in count():
         with house(begin) as home:
             ending = home.apply(wanted, [Trouble(instant, how)])
-            assert list(beyond_recorded(home, {row.key: row for row in home.state.rows()})) == []
+            assert list(beyond_recorded(home)) == []
             if not ending.troubles:
                 assert instant > 14
                 return
@@ -153,7 +153,7 @@ def at_each_instant(begin: Snapshot, wanted: Manifest, how: str) -> Iterator[tup
 
 @pytest.mark.parametrize("how", DEATHS)
 def test_a_category_that_is_kept_is_always_reported(how: str) -> None:
-    """When a rename finds another category of that name, some run reports the category that is kept."""
+    """When a rename finds another category of that name."""
     new = declaring(category("new", was="old"))
     for when, home in at_each_instant(applied(category("old"), theirs="new"), new, how):
         assert home.apply(new).status is RunStatus.COMPLETE

@@ -110,7 +110,7 @@ def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Ma
     for instant, home in in_flight(how):
         assert home.apply(last).status is RunStatus.COMPLETE, f"trouble at instant {instant}"
         assert home.waits == 0 or (home.waits, home.in_flight) == (1, []), f"trouble at instant {instant}"
-        assert list(beyond_recorded(home, {row.key: row for row in home.state.rows()})) == []
+        assert list(beyond_recorded(home)) == []
         ended(home, last, instant)
 
 

@@ -127,7 +127,6 @@ def test_a_mistyped_path_settles_nothing(bench: Bench) -> None:
 
 
 def test_a_mistyped_path_deletes_no_category_and_no_tag(bench: Bench) -> None:
-    """A 404 of such a path does not count as a deletion of a category, a tag or metadata."""
     wrong = "{deleteTagCategory: {path: /x}, deleteTagMetadata: {path: /y}, deleteTag: {path: /z}}"
     bench.settings("policy: {tagRemoval: delete}", service=(f"endpoints: {wrong}",))
     bench.settle(tagCategories=[category("leaves")], tags=[tag("TAG-1", metadata={"Old": "1"}), tag("TAG-2")])

@@ -42,6 +42,7 @@ from .test_crashes import (
     _possible,
     house,
     manifests,
+    nothing,
     renames,
 )
 from .truths import DEFAULTS, UNCLEARABLE, beyond_recorded, troubles_of
@@ -61,7 +62,7 @@ class Moment(NamedTuple):
 
     @classmethod
     def of(cls, home: House) -> Moment:
-        return cls(home.world, {row.key: row for row in home.state.rows()})
+        return cls(home.world, home.rows)
 
 
 def differences(then: Moment, now: Moment, plans: list[Plan], others: Mapping[str, set[str]]) -> Iterator[str]:
@@ -163,11 +164,6 @@ def settled(home: House, history: list[Step]) -> Manifest:
     _end(home, last)
     home.land_all()
     return last
-
-
-def nothing(found: Iterator[str] | list[str]) -> None:
-    wrong = list(found)
-    assert not wrong, "; ".join(wrong)
 
 
 def take_back(history: list[Step], manifest: Manifest, troubles: Any, attempts: list[Any], *, resumes: bool) -> None:
@@ -362,7 +358,7 @@ def walk_undoing(history: list[Step | Undoing]) -> None:
             if step.sets_aside:
                 home.set_aside(step.sets_aside)
             nothing(home.violations)
-            nothing(beyond_recorded(home, {row.key: row for row in home.state.rows()}))
+            nothing(beyond_recorded(home))
         home.refused = frozenset()
         home.lift()
         last = _possible(manifest)

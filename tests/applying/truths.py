@@ -16,14 +16,14 @@ DEFAULTS = {"path": "/", "visibility": "PUBLIC"}
 
 def troubles_of(house: House, manifest: Manifest) -> list[str]:
     """Return all that differs from the manifest and the state after an undisturbed apply."""
-    rows = {row.key: row for row in house.state.rows()}
+    rows = house.rows
     return [
         *house.violations,
         *_tags_not_as_desired(house, manifest),
         *_categories_not_as_desired(house, manifest),
         *_types_not_as_desired(house, manifest),
         *_rows_not_as_held(house, rows),
-        *beyond_recorded(house, rows),
+        *beyond_recorded(house),
         *(f"tag {name} of somebody else is gone" for name in house.others.tags - house.world.tags.keys()),
         *(f"{key} is still active" for key, row in rows.items() if _lingers(key, row, manifest)),
     ]
@@ -123,9 +123,9 @@ def is_held(world: World, key: Key) -> bool:
     return key.name in world.activity_types and not world.activity_types[key.name].deleted
 
 
-def beyond_recorded(house: House, rows: Mapping[Key, Recorded]) -> Iterator[str]:
+def beyond_recorded(house: House) -> Iterator[str]:
     """Yield what the service holds of this project and the state does not have, at any instant (leaves.py)."""
-    world, others = house.world, house.others
+    world, others, rows = house.world, house.others, house.rows
     ours = [*(Key(Kind.TAG, n) for n in world.tags if n not in others.tags)]
     ours += [Key(Kind.CATEGORY, n) for n in world.category_ids]
     ours += [Key(Kind.ACTIVITY_TYPE, c) for c, t in world.activity_types.items() if not t.deleted and c != THEIR_TYPE]

@@ -62,7 +62,7 @@ def test_a_damaged_remote_is_restored_from_a_clone(begun: Project, remote: Path)
 
 
 def test_a_full_disk_is_reported(begun: Project) -> None:
-    """A full disk is reported as such, not as damage, and leaves the state unchanged."""
+    """Not as damage; the state stays unchanged."""
     before = versions(begun)
     for words in (("plan",), ("apply", "-y"), ("state", "history"), ("state", "restore", "-y", before[0]["id"])):
         for most in (0, 4096, 65536):

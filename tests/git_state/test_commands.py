@@ -51,7 +51,7 @@ USES_A_STATE = (
 
 
 def test_a_missing_state_is_refused(clone: Clone, remote: Path) -> None:
-    """Every command exits with 4 if the state is missing, since it may have been deleted."""
+    """It may have been deleted."""
     project = clone("one")
     for words in USES_A_STATE:
         fails(project, *words, code=4, says="error[new-state]")
@@ -59,7 +59,6 @@ def test_a_missing_state_is_refused(clone: Clone, remote: Path) -> None:
 
 
 def test_new_state_begins_a_state(clone: Clone) -> None:
-    """With --new-state, `plan`, `apply`, `state import` and `adopt` begin a new state."""
     project = clone("one")
     assert "1 to create" in succeeds(project, "plan", "--new-state").out
     succeeds(project, "apply", "-y", "--new-state")
@@ -74,7 +73,7 @@ def test_new_state_begins_a_state(clone: Clone) -> None:
 
 
 def test_an_unreachable_repository_is_an_error_and_no_empty_state(begun: Project, remote: Path) -> None:
-    """An unreachable repository is an error that names it; the local copy is not used instead."""
+    """The local copy is not used instead."""
     moved = remote.rename(remote.with_name("moved.git"))
     for words in (("plan",), ("apply", "-y"), ("state", "list")):
         done = fails(begun, *words, says="error[state-unreachable]")
@@ -112,7 +111,7 @@ def test_a_rewound_state_is_refused(rewound: Project, remote: Path) -> None:
 
 @pytest.mark.parametrize("back_to", ["lost", "present"])
 def test_a_restored_version_is_doubtful_and_can_be_applied(rewound: Project, back_to: str, service: Service) -> None:
-    """After `state restore` of the lost or the present version, all rows are doubtful, and other clones continue."""
+    """The lost version or the present one; other clones continue from it."""
     lost, present = offered(rewound.run("plan")), versions(rewound)[0]["id"]
     done = succeeds(rewound, "state", "restore", "-y", lost if back_to == "lost" else present)
     assert "all rows are doubtful" in done.out
@@ -126,7 +125,6 @@ def test_a_restored_version_is_doubtful_and_can_be_applied(rewound: Project, bac
 
 
 def test_a_rewind_within_one_version_is_found_by_the_epoch_of_its_lock(begun: Project, remote: Path) -> None:
-    """A state that was rewound to before a lock was taken is found to be rewound."""
     before = git(remote, "rev-parse", REF)
     succeeds(begun, "state", "lock")
     git(remote, "update-ref", REF, before)
@@ -134,7 +132,6 @@ def test_a_rewind_within_one_version_is_found_by_the_epoch_of_its_lock(begun: Pr
 
 
 def test_a_lost_state_is_rebuilt_from_what_git_declared(begun: Project, remote: Path) -> None:
-    """`state rebuild --from-git --new-state` recreates a lost state with doubtful rows, which an apply confirms."""
     (begun.folder / ".gitignore").write_text(".syncengine/\n")
     git(begun.folder, "init", "--quiet")
     commit_all(begun.folder)
@@ -157,7 +154,7 @@ def contents(repository: Path, *words: str) -> str:
 
 @pytest.mark.parametrize("words", [("erase", "tag/Jane Doe"), ("prune", "--before", "2000-01-01")], ids=" ".join)
 def test_erase_and_prune_remove_earlier_versions(clone: Clone, remote: Path, words: tuple[str, ...]) -> None:
-    """`state erase` and `state prune` remove earlier versions, since these hold the removed data, also locally."""
+    """These hold the removed data, also locally."""
     project, colleague = clone("one"), clone("two")
     project.wants(tags=[tag("Jane Doe", description="her matter"), tag("ACME-1", description="one")])
     succeeds(project, "apply", "-y", "--new-state")
@@ -177,7 +174,7 @@ def test_erase_and_prune_remove_earlier_versions(clone: Clone, remote: Path, wor
 
 
 def test_versions_are_listed_and_an_earlier_one_restored(begun: Project, remote: Path) -> None:
-    """`state restore` publishes an earlier version as a new one and keeps the history of later runs."""
+    """It is published as a new version, and the history of later runs stays."""
     applies(begun, **TWO)
     listed = versions(begun)
     assert [(each["rows"], each["command"]) for each in listed] == [
@@ -228,7 +225,6 @@ def test_every_state_command_works_on_a_state_in_git(begun: Project, clone: Clon
 
 
 def test_posted_time_needs_a_database(begun: Project) -> None:
-    """The inbox of posted time needs a database: with a state in Git its commands are an error."""
     for words in (("time", "inbox"), ("connector", "register")):
         fails(begun, *words, says="state-without-inbox")
     begun.run("time", "list")
@@ -237,7 +233,6 @@ def test_posted_time_needs_a_database(begun: Project) -> None:
 def test_a_refused_run_is_history_also_while_another_holds_the_lock(
     begun: Project, clone: Clone, remote: Path, tmp_path: Path
 ) -> None:
-    """A run that is refused because of a lock is recorded in the history, and the lock's holder keeps it."""
     state, holder = opened(place_of(remote, tmp_path / "holder"), "elsewhere")
     state.lock(holder, wait=0, request_timeout=1)
     begun.wants(**TWO)
@@ -255,7 +250,7 @@ SMALL = "from syncengine.state import working_copy as w; w.MOST_ROWS = 2; from s
 
 
 def test_more_rows_than_a_state_in_git_holds_are_refused(begun: Project, service: Service) -> None:
-    """An apply that exceeds the rows of a state in Git is refused before anything is sent, and suggests PostgreSQL."""
+    """Before anything is sent; the error suggests PostgreSQL."""
     before, asked = begun.rows(), len(service.asked())
     begun.wants(tags=[tag(f"ACME-{number}") for number in range(3)])
     command = [sys.executable, "-c", SMALL, "apply", "-y", "--no-delete"]
@@ -286,7 +281,7 @@ INVALID_PLACES = (
 
 
 def test_an_invalid_place_is_refused(clone: Clone) -> None:
-    """An invalid place is refused before Git is called, so that it is never an option or a command."""
+    """Before Git is called, so that it is never an option or a command."""
     project = clone("one")
     for place in INVALID_PLACES:
         project.settings(f"state: '{place}'")
@@ -298,7 +293,6 @@ def test_an_invalid_place_is_refused(clone: Clone) -> None:
 
 
 def test_a_password_is_neither_accepted_in_the_file_nor_shown(clone: Clone) -> None:
-    """A password in the project file is refused; one from the environment is never shown."""
     project = clone("one")
     secret = "git+ref://https://me:s3cr3t@127.0.0.1:9/x.git/refs/syncengine/prod"
     project.settings(f"state: {secret}")
@@ -312,7 +306,7 @@ def test_a_password_is_neither_accepted_in_the_file_nor_shown(clone: Clone) -> N
 
 
 def test_a_repository_of_this_machine_may_ask_for_a_password(clone: Clone) -> None:
-    """A repository on this machine may have credentials in its URL, also over http; they are never shown."""
+    """Also over http; the credentials in its URL are never shown."""
     project = clone("one")
     project.settings("state: {env: PLACE}")
     for place in ("http://me:s3cr3t@127.0.0.1:9", "https://me:1/s3cr3t@127.0.0.1:9", "http://[::1]:9"):
@@ -336,7 +330,7 @@ def with_origin(project: Project, remote: str) -> None:
 
 
 def test_the_name_of_a_remote_is_that_of_the_projects_repository(clone: Clone, remote: Path) -> None:
-    """The name of a remote is looked up in the project's repository; a path is relative to the project."""
+    """A path is relative to the project."""
     project = clone("one")
     git(project.folder, "init", "--quiet")
     project.settings("state: git+ref://origin/refs/syncengine/test")
@@ -349,7 +343,7 @@ def test_the_name_of_a_remote_is_that_of_the_projects_repository(clone: Clone, r
 
 
 def test_a_remote_by_a_relative_path_is_beside_the_repository(clone: Clone, remote: Path) -> None:
-    """A remote's relative path is relative to the repository, also for a project in a subfolder."""
+    """Also for a project in a subfolder."""
     project = clone("one")
     with_origin(project, "../remote.git")
     for each, name in ((project, "outer"), (Project(project.folder / "inner", project.url), "inner")):
@@ -363,7 +357,7 @@ def test_a_remote_by_a_relative_path_is_beside_the_repository(clone: Clone, remo
 def test_settings_that_git_reads_by_itself_are_not_passed_on(
     clone: Clone, remote: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only Git settings of the project's own repository are passed on; hosts would refuse a duplicated header."""
+    """Only those of the project's own repository are; hosts would refuse a duplicated header."""
     project = clone("one")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(project.folder / "gitconfig"))
     git(project.folder, "config", "--global", "http.extraHeader", "X: user")
@@ -398,7 +392,6 @@ def test_the_ssh_command_of_the_user_is_used(clone: Clone, tmp_path: Path) -> No
 
 
 def test_a_missing_git_is_an_error(clone: Clone, tmp_path: Path) -> None:
-    """Without Git, a state by address or by the name of a remote is the error `state-driver`."""
     project = clone("one")
     for place in (url(tmp_path / "remote.git"), "git+ref://origin/refs/syncengine/test"):
         project.settings(f"state: {place}")

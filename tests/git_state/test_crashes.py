@@ -96,7 +96,6 @@ def in_git() -> Iterator[Opening]:
 @settings(OFTEN, max_examples=tried(HISTORIES))
 @given(HISTORY)
 def test_after_any_crash_applies_elsewhere_reach_the_declared_state(history: list[Step]) -> None:
-    """Whatever crashes, further applies on other machines reach the state that the manifests declare."""
     with in_memory() as opening:
         walk(history, lambda: house_in(opening))
 

@@ -82,7 +82,7 @@ def published(place: str) -> list[str]:
 
 
 def test_another_host_waits_until_the_heartbeat_has_stopped(tmp_path: Path) -> None:
-    """A lock is taken over once its heartbeat has stopped for the lease; its former holder cannot write any more."""
+    """Then the former holder cannot write any more."""
     remote = bare(tmp_path / "remote.git")
     first, holder = opened(place_of(remote, tmp_path / "one"), "first")
     lease = first.lock(holder, wait=0, request_timeout=0.5, lease_seconds=2.0)
@@ -113,7 +113,6 @@ def test_a_lock_that_was_broken_open_ends_the_holders_writes(tmp_path: Path) -> 
 
 
 def test_no_call_is_sent_whose_intent_could_not_be_published(settled: Project, remote: Path, service: Service) -> None:
-    """If the push of the intent is refused, nothing is sent to the service, and the next apply succeeds."""
     before = len(service.asked())
     counting = f'echo >> {remote}/pushes; [ "$(wc -l < {remote}/pushes)" = 2 ] || exit 0'
     hook(remote, "pre-receive", counting, "echo 'disk quota' >&2", "exit 1")
@@ -125,7 +124,6 @@ def test_no_call_is_sent_whose_intent_could_not_be_published(settled: Project, r
 
 
 def test_leftovers_of_a_killed_process_are_no_obstacle(settled: Project) -> None:
-    """Working folders of dead processes are deleted, and Git's stale lock files are no obstacle."""
     kept = next((settled.folder / ".syncengine" / "git-state").iterdir())
     for name in ("work-dead", ".repository-dead"):
         (kept / name).mkdir()
@@ -136,7 +134,7 @@ def test_leftovers_of_a_killed_process_are_no_obstacle(settled: Project) -> None
 
 
 def test_a_run_publishes_all_rows_that_it_will_touch_as_doubtful(settled: Project, clone: Clone, remote: Path) -> None:
-    """A run publishes every row that it will touch as doubtful before its first request (docs/state.md)."""
+    """Before its first request (docs/state.md)."""
     begun = git(remote, "rev-parse", f"{REF}^2")
     git(remote, "update-ref", REF, begun)
     doubtful = {name: row["doubtful"] for name, row in clone("fresh").rows().items()}

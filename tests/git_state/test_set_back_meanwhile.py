@@ -42,7 +42,7 @@ def sending(project: Project, service: Service) -> warm.Started:
 def test_a_rewind_to_before_the_lock_is_not_taken_for_the_state(
     settled: Project, remote: Path, service: Service
 ) -> None:
-    """If the ref is rewound to before the lock, the apply and the next command exit with 4 as rewound."""
+    """The apply and the next command exit with 4 as rewound."""
     before = git(remote, "rev-parse", REF)
     process = sending(settled, service)
     git(remote, "update-ref", REF, before)
@@ -56,7 +56,7 @@ def test_a_rewind_to_before_the_lock_is_not_taken_for_the_state(
 
 
 def test_a_ref_that_is_deleted_meanwhile_is_not_recreated(settled: Project, remote: Path, service: Service) -> None:
-    """If the ref is deleted, the apply exits with 4, does not recreate it, and names `state restore`."""
+    """The apply exits with 4, and names `state restore`."""
     process = sending(settled, service)
     git(remote, "update-ref", "-d", REF)
     done = ended(process)
@@ -67,7 +67,7 @@ def test_a_ref_that_is_deleted_meanwhile_is_not_recreated(settled: Project, remo
 
 
 def test_a_rewind_within_a_run_is_overwritten(settled: Project, clone: Clone, remote: Path, service: Service) -> None:
-    """If the ref is rewound within the run, whose lock is still valid, the run overwrites it."""
+    """The lock of the run is still valid."""
     hook(remote, "post-receive", "read old new ref", f"echo $new >> {remote}/pushed")
     process = sending(settled, service)
     (remote / "hooks" / "post-receive").unlink()
@@ -81,7 +81,6 @@ def test_a_rewind_within_a_run_is_overwritten(settled: Project, clone: Clone, re
 
 
 def test_a_heartbeat_after_a_rewind_keeps_the_published_rows(remote: Path, tmp_path: Path) -> None:
-    """A heartbeat after a rewind keeps the rows that were published before, not those of the rewound ref."""
     state, holder = opened(place_of(remote, tmp_path / "one"), "first")
     lease = state.lock(holder, wait=0, request_timeout=0.5, lease_seconds=2.0)
     locked = git(remote, "rev-parse", REF)
@@ -97,7 +96,6 @@ def test_a_heartbeat_after_a_rewind_keeps_the_published_rows(remote: Path, tmp_p
 
 
 def test_a_lock_with_the_same_epoch_that_another_took_after_a_rewind_is_not_ours(remote: Path, tmp_path: Path) -> None:
-    """If a rewind gives two holders the same epoch, the one whose lock is gone cannot write."""
     begun, _ = opened(place_of(remote, tmp_path / "one"), "first")
     begun.force_unlock(begun.hold(Holder.here("x", {}), None).id)
     begun.close()

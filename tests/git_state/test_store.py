@@ -108,7 +108,6 @@ while wins:
 
 
 def test_two_processes_race_and_no_write_is_lost(store: GitStore, remote: Path, tmp_path: Path) -> None:
-    """Two processes increment a counter; the final value is the number of successful writes of both."""
     store.write(None, LOCK, content(0, n=b"0"))
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     racing = [
@@ -160,7 +159,6 @@ def test_a_server_that_refuses_is_quoted(store: GitStore, remote: Path) -> None:
 
 
 def test_a_lock_that_a_server_left_is_named(store: GitStore, remote: Path) -> None:
-    """A stale lock file of the ref on the server is an error with Git's message."""
     store.write(None, LOCK, content(1, n=b"1"))
     (remote / f"{REF}.lock").touch()
     with pytest.raises(Superseded) as busy:
@@ -222,7 +220,6 @@ def replaced_by(data: bytes) -> Callable[[bytes], bytes]:
 
 
 def test_another_version_is_refused_by_name(store: GitStore, other: GitStore, remote: Path) -> None:
-    """A state with another version of the format or the tables is refused."""
     head = store.write(None, LOCK, content(1, n=b"1"))
     described = decode(git(remote, "cat-file", "blob", f"{REF}:state.json"))
     version_1, version_5 = ({"format": f"syncengine.git-state/v{number}"} for number in (1, 5))
@@ -243,7 +240,6 @@ def test_an_invalid_description_is_damage(store: GitStore, other: GitStore, remo
 
 
 def test_a_ref_that_leads_to_something_else_is_damage(store: GitStore, other: GitStore, remote: Path) -> None:
-    """A ref to a blob is an error that calls it damaged or no state."""
     store.write(None, LOCK, content(1, n=b"1"))
     blob = git(remote, "rev-parse", f"{REF}:state.json")
     git(remote, "update-ref", REF, blob)
@@ -287,7 +283,6 @@ def test_the_local_repository_has_refs_in_files(
 def test_variables_and_settings_of_another_repository_have_no_effect(
     store: GitStore, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Git's variables for another repository and the user's settings for hooks and pushes have no effect."""
     elsewhere = bare(tmp_path / "elsewhere.git")
     config = tmp_path / "gitconfig"
     hook(elsewhere, "pre-push", "exit 1")

@@ -213,7 +213,7 @@ def test_no_category_is_deleted_whose_member_is_in_quarantine(project: Project, 
 
 
 def test_no_sweep_is_planned_while_an_activity_type_is_in_quarantine(project: Project, service: Refusing) -> None:
-    """A note says that the deletion is left out, and a warning that `--sweep` is ignored."""
+    """Also with `--sweep`, as a warning says."""
     project.settings("policy: {activityTypes: exact}")
     project.settle(activityTypes=[activity_type("A"), activity_type("GOES")])
     service.refuse("BAD")
@@ -378,7 +378,6 @@ def test_an_invalid_entry_is_an_error_at_its_line(refused: Project) -> None:
 
 
 def test_every_plan_quotes_the_last_refusal(refused: Project, service: Refusing) -> None:
-    """Every format says how often the service refused the resource since the last success."""
     service.refuse("BAD", words='not "now"\x1b[31m')
     for _ in range(2):
         assert refused.apply().code == 3
