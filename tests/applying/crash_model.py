@@ -342,8 +342,8 @@ class Approvals:
             self.over[text] |= {loss for loss in rest if not any(loss.covers(each) for each in wanted)}
 
 
-class InFlight(NamedTuple):
-    """A call that will be executed later, the plan that sent it, and its deadline."""
+class Sent(NamedTuple):
+    """A call, the plan that sent it, and until when it may be executed."""
 
     operation: Operation
     body: Any
@@ -374,7 +374,7 @@ class House:
         self.approvals = Approvals()
         self.let_go: set[Key] = set()
         """Categories that a run reported as kept on the service, and that no later run manages again."""
-        self.in_flight: list[InFlight] = []
+        self.in_flight: list[Sent] = []
         self.refused: frozenset[str] = frozenset()
         """Names that the service refuses for now."""
         self.waits = 0
@@ -400,20 +400,16 @@ class House:
     # The service.
 
     def process(self, operation: Operation, body: Any, failing: Mapping[int, str] | None = None) -> Answer:
-        return self._process(operation, body, self._plan, self._manifest, failing)
+        return self._process(self._sent(operation, body), failing)
 
-    def _process(
-        self,
-        operation: Operation,
-        body: Any,
-        plan: Plan | None,
-        manifest: Manifest,
-        failing: Mapping[int, str] | None = None,
-    ) -> Answer:
+    def _sent(self, operation: Operation, body: Any) -> Sent:
+        return Sent(operation, body, self._plan, self._manifest, self.at + BOUND)
+
+    def _process(self, sent: Sent, failing: Mapping[int, str] | None = None) -> Answer:
         before = self.world
-        answer = self._decided(operation.id, body, failing)
-        if answer.status == 200 and operation in (DELETE_TAG_CATEGORY, COMPLETE_SYNC_SESSION):
-            self._watch(operation, before, plan, manifest)
+        answer = self._decided(sent.operation.id, sent.body, failing)
+        if answer.status == 200 and sent.operation in (DELETE_TAG_CATEGORY, COMPLETE_SYNC_SESSION):
+            self._watch(sent, before)
         return Answer(answer.status, data=answer.body, text=str(answer.body))
 
     def _decided(self, operation: str, body: Any, failing: Mapping[int, str] | None = None) -> RuleAnswer:
@@ -433,13 +429,12 @@ class House:
 
     def send_off(self, operation: Operation, body: Any) -> None:
         """Have a call executed later, even if its sender is dead by then."""
-        self.in_flight.append(InFlight(operation, body, self._plan, self._manifest, self.at + BOUND))
+        self.in_flight.append(self._sent(operation, body))
 
     def land(self) -> None:
         """Execute the oldest call in flight."""
         if self.in_flight:
-            late = self.in_flight.pop(0)
-            self._process(late.operation, late.body, late.plan, late.manifest)
+            self._process(self.in_flight.pop(0))
 
     def land_all(self) -> None:
         while self.in_flight:
@@ -475,8 +470,9 @@ class House:
         with self.store.draft():
             expire(self.store, RuleRequest({}, next(self._times), str))
 
-    def _watch(self, operation: Operation, before: World, plan: Plan | None, manifest: Manifest) -> None:
+    def _watch(self, sent: Sent, before: World) -> None:
         """Record a violation if a delete or sweep takes something that its plan did not announce."""
+        operation, plan, manifest = sent.operation, sent.plan, sent.manifest
         assert plan is not None
         if operation is DELETE_TAG_CATEGORY:
             kind, gone = Kind.TAG, before.tags.keys() - self.world.tags.keys()
@@ -501,28 +497,21 @@ class House:
         """Add a keyword to a tag, or create a tag in a category, the category itself, or an activity type."""
         if act == "keyword" and name in self.world.tags and name not in self.others.tags:
             self.others.keywords[name].add(THEIR_KEYWORD)
-            body = {"tagName": name, "additionalKeywords": [THEIR_KEYWORD]}
-            self._decided("addKeywords", body)
+            self._decided("addKeywords", {"tagName": name, "additionalKeywords": [THEIR_KEYWORD]})
         elif act == "tag":
             self.others.tags.add(f"X-{name}")
-            category = self.world.category_ids.get(name, "")
-            body = {"name": f"X-{name}", "tagCategoryId": category}
-            self._decided("upsertTag", body)
+            self._decided("upsertTag", {"name": f"X-{name}", "tagCategoryId": self.world.category_ids.get(name, "")})
         elif act == "category":
-            theirs = {"tagCategories": [{"externalId": name, "label": "Theirs"}]}
-            self._decided("upsertTagCategories", theirs)
+            self._decided("upsertTagCategories", {"tagCategories": [{"externalId": name, "label": "Theirs"}]})
         elif act == "type":
             self.others.types.add(THEIR_TYPE)
-            upload = {
-                "activityTypes": [{"code": THEIR_TYPE, "label": "Theirs", "reenableIfArchived": True}],
-            }
-            self._decided(UPLOAD_ACTIVITY_TYPES.id, upload)
+            theirs = {"code": THEIR_TYPE, "label": "Theirs", "reenableIfArchived": True}
+            self._decided(UPLOAD_ACTIVITY_TYPES.id, {"activityTypes": [theirs]})
 
     # The project.
 
     def planned(self, manifest: Manifest, *, reassert: bool = False, scope: Scope = EVERYTHING) -> Plan:
-        facts = self.state.facts()
-        basis = Basis(f"plan-{next(self._runs)}", "now", URL, environment="", swept_before=facts.owns_activity_types)
+        basis = self._basis()
         recorded = self.rows
         desired = Desired(manifest.resources, manifest.removed)
         options = Options(manifest.rules, LIMITS, scope, reassert=reassert, quarantine=self._quarantine(), redo=True)
@@ -530,6 +519,10 @@ class House:
             desired, recorded, options, basis, StateRecords(approvals=lambda: records_of(self.state.approvals()))
         )
         return with_undone(planned, desired, recorded, self.state.undone(), options)
+
+    def _basis(self) -> Basis:
+        swept = self.state.facts().owns_activity_types
+        return Basis(f"plan-{next(self._runs)}", "now", URL, environment="", swept_before=swept)
 
     @property
     def rows(self) -> Mapping[Key, Recorded]:
@@ -617,8 +610,7 @@ class House:
     def planned_undo(
         self, run: str, *, forced: bool = False, targets: tuple[str, ...] = (), saved: Plan | None = None
     ) -> Plan:
-        facts = self.state.facts()
-        basis = Basis(f"plan-{next(self._runs)}", "now", URL, environment="", swept_before=facts.owns_activity_types)
+        basis = self._basis()
         undo = Undo(run, "apply", "then", forced=forced, targets=targets)
         quarantine = self._quarantine()
         aside = {held.key: "it waits" for held in set_aside_now(quarantine)} if quarantine else {}
