@@ -431,11 +431,11 @@ def test_an_upsert_leaves_the_doubt_about_what_it_does_not_carry(less: Resource,
 @pytest.mark.parametrize("trouble", ["unavailable", "answer lost", "dies and lands late"])
 def test_a_tag_counts_as_private_until_its_opening_is_acknowledged(trouble: str) -> None:
     """Recorded as public, a tag that stayed private would never be opened, and its content be shown unasked."""
-    silent = _stated(Kind.TAG, "T1", ("k1",))
-    private, public = (_stated(Kind.TAG, "T1", ("k1",), visibility=said) for said in ("PRIVATE", "PUBLIC"))
+    silent = tag("T1", "k1")
+    private, public = (declaring(tag("T1", "k1", visibility=said)) for said in ("PRIVATE", "PUBLIC"))
     with house() as home:
-        home.apply(Manifest({private.key: private}))
-        home.apply(Manifest({public.key: public}), [Trouble(0, trouble)])
-        assert home.apply(Manifest({silent.key: silent})).plan is None
-        home.apply(Manifest({public.key: public}))
+        home.apply(private)
+        home.apply(public, [Trouble(0, trouble)])
+        assert home.apply(declaring(silent)).plan is None
+        home.apply(public)
         assert home.world.tags["T1"].fields["visibility"] == "PUBLIC"

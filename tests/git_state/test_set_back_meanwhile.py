@@ -23,15 +23,9 @@ pytestmark = pytest.mark.slow
 PATIENCE = 20.0
 
 
-@pytest.fixture
-def settled(begun: Project) -> Project:
-    """A project in which ONE is applied and TWO is wanted."""
-    begun.wants(**TWO)
-    return begun
-
-
 def sending(project: Project, service: Service) -> warm.Started:
-    """Start an apply whose request takes a while, and wait until it is sent."""
+    """Start an apply of TWO whose request takes a while, and wait until it is sent."""
+    project.wants(**TWO)
     asked = service.asked().count("upsertTags")
     service.fault("upsertTags", delay=2.0)
     process = project.fork("apply", "-y")
@@ -39,37 +33,35 @@ def sending(project: Project, service: Service) -> warm.Started:
     return process
 
 
-def test_a_rewind_to_before_the_lock_is_not_taken_for_the_state(
-    settled: Project, remote: Path, service: Service
-) -> None:
+def test_a_rewind_to_before_the_lock_is_not_taken_for_the_state(begun: Project, remote: Path, service: Service) -> None:
     """The apply and the next command exit with 4 as rewound."""
     before = git(remote, "rev-parse", REF)
-    process = sending(settled, service)
+    process = sending(begun, service)
     git(remote, "update-ref", REF, before)
     done = ended(process)
     assert (done.code, "error[state-rewound]" in done.out) == (4, True), done.out
     assert "is recorded" not in done.out
-    planned = fails(settled, "plan", code=4, says="error[state-rewound]")
-    succeeds(settled, "state", "restore", "-y", offered(planned))
-    assert {name: row["doubtful"] for name, row in settled.rows().items()} == {"tag/ACME-1": True, "tag/ACME-2": True}
-    succeeds(settled, "apply", "-y")
+    planned = fails(begun, "plan", code=4, says="error[state-rewound]")
+    succeeds(begun, "state", "restore", "-y", offered(planned))
+    assert {name: row["doubtful"] for name, row in begun.rows().items()} == {"tag/ACME-1": True, "tag/ACME-2": True}
+    succeeds(begun, "apply", "-y")
 
 
-def test_a_ref_that_is_deleted_meanwhile_is_not_recreated(settled: Project, remote: Path, service: Service) -> None:
+def test_a_ref_that_is_deleted_meanwhile_is_not_recreated(begun: Project, remote: Path, service: Service) -> None:
     """The apply exits with 4, and names `state restore`."""
-    process = sending(settled, service)
+    process = sending(begun, service)
     git(remote, "update-ref", "-d", REF)
     done = ended(process)
     assert (done.code, "error[new-state]" in done.out) == (4, True), done.out
     assert "is recorded" not in done.out
-    succeeds(settled, "state", "restore", "-y", offered(done))
-    succeeds(settled, "apply", "-y")
+    succeeds(begun, "state", "restore", "-y", offered(done))
+    succeeds(begun, "apply", "-y")
 
 
-def test_a_rewind_within_a_run_is_overwritten(settled: Project, clone: Clone, remote: Path, service: Service) -> None:
+def test_a_rewind_within_a_run_is_overwritten(begun: Project, clone: Clone, remote: Path, service: Service) -> None:
     """The lock of the run is still valid."""
     hook(remote, "post-receive", "read old new ref", f"echo $new >> {remote}/pushed")
-    process = sending(settled, service)
+    process = sending(begun, service)
     (remote / "hooks" / "post-receive").unlink()
     colleague = clone("two")
     colleague.wants(**TWO)
