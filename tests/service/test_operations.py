@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -11,8 +10,6 @@ import pytest
 from syncengine.effects import Effect
 from syncengine.plan.calls import OPERATION_OF
 from syncengine.resource import Key, Kind
-from syncengine.sandbox.instance import Sandbox
-from syncengine.sandbox.rules import RULES
 from syncengine.service.operations import (
     BATCH_LIMIT,
     OPERATIONS,
@@ -133,19 +130,3 @@ def test_single_calls_have_the_specified_body(operation: str) -> None:
     """docs/interface.md 4."""
     effect, body = SINGLES[operation]
     assert SINGLE_BODIES[operation](effect) == body
-
-
-def test_the_sandbox_accepts_every_body() -> None:
-    """Its rules are written from the interface, independently of the client."""
-    with closing(Sandbox()) as sandbox:
-        categories = {"tagCategories": [category_body(Effect(key=CATEGORY), None)]}
-        (made,) = sandbox.do(RULES["upsertTagCategories"], categories).body["tagCategories"]
-        tag = whole(fields={"category": "acme", "visibility": "PUBLIC"}, keywords=("k",), metadata={"Client": "A"})
-        bodies: dict[str, dict[str, Any]] = {
-            "upsertTags": {"tags": [tag_body(tag, made["id"], spell_name=True)]},
-            "uploadActivityTypes": {"activityTypes": [activity_type_body(Effect(key=TYPE, fields={"label": "L"}))]},
-            **{id: body for id, (_, body) in SINGLES.items()},
-        }
-        for operation, body in bodies.items():
-            status, answer = sandbox.do(RULES[operation], body)
-            assert (status, answer.get("errors", [])) == (200, []), operation

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 from msgspec.structs import replace
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.schema import CreateTable
 
 from syncengine.content import sha256_at, sha256_of, sha256_of_parts, sha256_of_values
 from syncengine.resource import Body, Recorded, Row, Source, Status
@@ -66,12 +65,7 @@ def test_digests_keep_the_values_that_are_stored(tmp_path: Path) -> None:
         assert sha256_of_values((1, values)).startswith("749b2a8886e05ca3")
 
 
-@pytest.mark.parametrize("table", METADATA.sorted_tables, ids=str)
-def test_every_table_compiles_for_postgresql(table: sa.Table) -> None:
-    """With its indexes, and names are sorted by code point."""
-    dialect = postgresql.dialect()
-    text = str(CreateTable(table).compile(dialect=dialect))
-    assert "AUTOINCREMENT" not in text
-    assert ('COLLATE "C"' in text) == (not {"name", "names"}.isdisjoint(table.c.keys()))
-    for index in table.indexes:
-        assert str(CreateIndex(index).compile(dialect=dialect)).startswith("CREATE INDEX")
+def test_names_are_sorted_by_code_point_in_postgresql() -> None:
+    for table in METADATA.sorted_tables:
+        text = str(CreateTable(table).compile(dialect=postgresql.dialect()))
+        assert ('COLLATE "C"' in text) == (not {"name", "names"}.isdisjoint(table.c.keys())), table.name
