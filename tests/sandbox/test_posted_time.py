@@ -141,22 +141,6 @@ def test_the_list_leaves_out_what_was_submitted_later(service: Asking) -> None:
     assert service.groups("listPostedTime", submittedBefore=10) == []
 
 
-def test_paging_by_the_last_time_plus_one_misses_nothing_though_groups_share_times(service: Asking) -> None:
-    """docs/service.md §2: paging with the last time + 1 ms, without groups already seen, finds every group."""
-    for operation in range(40):
-        service.post(*(f"{operation}-{number}" for number in range(5)))
-    seen = set[str]()
-    before = service.clock.now + 1
-    while fresh := [
-        group
-        for group in service.get("listPostedTime", limit=8, submittedBefore=before)[1]
-        if group["groupId"] not in seen
-    ]:
-        seen |= {group["groupId"] for group in fresh}
-        before = fresh[-1]["submissionTime"] + 1
-    assert len(seen) == 200
-
-
 def test_a_group_that_failed_for_good_is_not_listed(fetching: Asking) -> None:
     """Only pending and successful groups are listed; docs/interface.md 2.5 has no status for a failed group."""
     fetching.post("bad", "good", "later")
