@@ -78,14 +78,6 @@ def test_every_open_unit_has_its_approval(project: Project) -> None:
     assert words.endswith(f" requires approval of 1 change: category/new. Approve with {approvals}")
 
 
-def test_values_are_formatted_as_in_the_text(project: Project) -> None:
-    stays = tag("STAYS-1", keywords=["k1", "k2"], closedTimestamp="2026-01-01T00:00:00Z", metadata={"m": "1"})
-    project.wants(tags=[stays, tag("SAME-1"), tag("GONE-1")])
-    text = planned(project, "github")["github"]
-    assert "closedTimestamp: (none) → 2026-01-01T00:00:00Z" in text
-    assert 'metadata: m = "1"' in text
-
-
 def test_github_gets_ten_annotations_of_a_level(project: Project) -> None:
     change(project, new=200)
     notices = [words for level, words in levels(planned(project, "github")["github"]) if level == "notice"]

@@ -88,16 +88,6 @@ def test_letters_have_a_width_by_which_words_are_cut_and_wrapped() -> None:
 # --- contents ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_tag_shows_visibility_description_and_metadata() -> None:
-    more = (field("url", None, "u"), field("externalId", None, "4711"))
-    fields = (field("description", None, LONG), *more, field("visibility", None, "PRIVATE"))
-    new = plan_of(creating("A", *fields, metadata_set={"Client": "B"}))
-    brief, whole = plan_text(new, Look(width=300)), plan_text(new, Look(width=300, verbose=True))
-    assert f'visibility: PRIVATE; description: "{LONG[:59]}…"; metadata: Client = "B"' in brief
-    assert (f'"{LONG}"' in whole, 'url: "u"' in whole, 'url: "u"' in brief) == (True, True, False)
-    assert "… 2 more fields" in brief
-
-
 @pytest.mark.parametrize(("value", "shown"), [('a "b"', '"a \\"b\\""'), ("C:\\new", '"C:\\\\new"'), ("\n", '"\\n"')])
 def test_a_value_between_quotes_cannot_end_them(value: str, shown: str) -> None:
     assert quoted(value) == shown
