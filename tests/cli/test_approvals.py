@@ -282,7 +282,6 @@ def test_a_line_that_was_used_approves_nothing_again(firm: Project) -> None:
 
 
 def test_the_first_sweep_is_approved_for_one_service_and_environment(project: Project) -> None:
-    """Each service and environment has its own approval of the first sweep, even before there is a state."""
     prod = "environments: {prod: {state: prod.db}, other: {service: {baseUrl: 'http://127.0.0.1:9/api'}, state: o.db}}"
     project.settings("policy: {activityTypes: exact}", prod)
     project.wants(activityTypes=[activity_type("A-1")])

@@ -234,7 +234,6 @@ def test_8_is_a_project_without_a_base_url_or_key(project: Project) -> None:
 
 
 def test_9_says_repeat_unchanged_in_every_format(project: Project, service: Service) -> None:
-    """Every report format says to repeat the command."""
     service.fault("teamInfo", status=503, headers=AT_ONCE, times=None)
     project.wants(tags=[tag("NEW-1")])
     formats = ("json", "markdown", "text", "junit", "sarif", "github", "gitlab")
@@ -301,6 +300,9 @@ def test_what_never_reached_the_service_is_no_refusal(project: Project, service:
 def test_what_was_applied_before_a_redirect_stays_recorded(project: Project, service: Service) -> None:
     """The redirect is reported, and the next run applies the rest, as after an answer 303, which decides nothing."""
     project.wants(tagCategories=[{"externalId": "acme"}], tags=[tag("A-1", category="acme")])
+    service.fault("teamInfo", **ELSEWHERE["308"][0])
+    done = project.apply()
+    assert (done.code, f"nothing was sent: {ELSEWHERE['308'][1]}" in done.out) == (9, True), done.out
     service.fault("upsertTags", **ELSEWHERE["308"][0])
     done = project.apply()
     assert (done.code, ELSEWHERE["308"][1] in done.out + done.err) == (3, True), done.out
@@ -350,6 +352,5 @@ def test_a_bad_proxy_or_certificate_of_the_environment_is_named(project: Project
 
 
 def test_the_embedded_sandbox_is_behind_no_proxy(project: Project) -> None:
-    """`--sandbox` ignores the proxy of the environment."""
     project.wants(tags=[tag("A-1")])
     assert project.run("apply", "-y", "--sandbox", environ={"HTTP_PROXY": "http://127.0.0.1:9"}).code == 0

@@ -277,7 +277,6 @@ def test_a_forged_gate_is_computed_again(emptied: Project, service: Service) -> 
 
 
 def test_the_inputs_of_one_plan_do_not_go_with_the_changes_of_another(project: Project, service: Service) -> None:
-    """A plan whose changes, inputs, summary or rows come from another plan is refused."""
     project.settle(tags=[*map(tag, NAMES)])
     project.wants(tags=[tag(name, description="new") for name in NAMES])
     large = project.plan()
@@ -304,7 +303,6 @@ def test_a_saved_plan_is_held_to_the_stricter_of_two_limits(emptied: Project, se
 
 
 def test_a_private_tag_that_is_left_out_of_a_rename_is_not_opened(project: Project, service: Service) -> None:
-    """A plan that hides one of the private tags made public by a rename is refused."""
     secrets = [tag(f"SECRET-{number}", visibility="PRIVATE") for number in (1, 2)]
     project.settle(tags=[*secrets, tag("OTHER")])
     project.wants(tags=[tag("NEW", previously=["SECRET-1", "SECRET-2"], visibility="PUBLIC"), tag("OTHER")])
@@ -323,7 +321,6 @@ def test_a_private_tag_that_is_left_out_of_a_rename_is_not_opened(project: Proje
 
 
 def test_a_member_that_no_change_shows_keeps_its_category(project: Project, service: Service) -> None:
-    """A plan that deletes a category but hides the cascade or the move of a member is refused."""
     inside = [tag("IN-1", category="c"), tag("IN-2", category="c")]
     project.settle(tagCategories=[category("c"), category("d")], tags=inside)
     project.wants(tagCategories=[category("d")], tags=[tag("IN-1", category="d")])

@@ -168,7 +168,6 @@ def test_data_that_no_tree_has_is_an_input(repository: Project, service: Service
 
 @pytest.mark.parametrize("name", ["data/ignored.csv", "../beyond.csv"])
 def test_inputs_outside_the_merged_tree_are_compared(repository: Project, service: Service, name: str) -> None:
-    """With `--base`, ignored data and data outside the project are compared."""
     file = generates(repository, name)
     commit_meanwhile(repository)
     said = save(repository, "--base", "main").out
@@ -334,7 +333,6 @@ def test_a_saved_plan_is_recorded_with_the_commit_that_merged_it(merged: Project
 
 
 def test_a_saved_plan_of_a_branch_does_not_make_its_base_older(merged: Project) -> None:
-    """After applying a branch's plan before its merge, an apply of the base branch is not refused."""
     apply(merged)
     commit_third(merged)
     git(merged.folder, "checkout", "-qb", "topic")
@@ -359,7 +357,6 @@ def test_a_long_branch_that_is_merged_hides_no_older_commit(merged: Project) -> 
 
 
 def test_a_shallow_clone_forgets_no_older_commit(merged: Project) -> None:
-    """Applies from shallow clones keep the earlier commits in the state."""
     apply(merged)
     for depth, words in ((1, ["--reassert"]), (2, [])):
         folder = merged.folder.parent / f"shallow-{depth}"

@@ -1,15 +1,24 @@
-"""Global options, folders, misspelt arguments, and streams that end early, are closed or only take ASCII."""
+"""Global options, folders, and streams: terminals, and ones that end early, are closed or only take ASCII."""
 
 from __future__ import annotations
 
 import json
 import os
+import pty
+import select
 import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from .program import Project, in_shell, tag
+from .program import PROGRAM, Ended, Project, in_shell, tag
+from .service import KEY, PATIENCE_SECONDS, Service
 
 pytestmark = pytest.mark.slow
 
@@ -83,7 +92,6 @@ def test_a_reader_that_goes_away_sees_no_traceback(project: Project, command: st
 
 @pytest.mark.parametrize(("format", "reader"), [("text", "head -1"), ("json", "true")])
 def test_an_apply_succeeds_although_its_reader_goes_away(project: Project, format: str, reader: str) -> None:
-    """`apply` exits with 0 if the reader of its report has closed the pipe."""
     project.wants(tags=[tag("NEW-1")])
     done = in_shell(project, f"syncengine apply -y --format {format} | {reader}; exit ${{PIPESTATUS[0]}}")
     assert (done.returncode, done.stderr) == (0, "tags: 1 of 1\n")
@@ -105,7 +113,6 @@ def test_a_folder_that_cannot_be_made_is_an_error(project: Project) -> None:
 def test_non_ascii_names_are_no_crash_on_an_ascii_terminal(
     project: Project, plain: dict[str, str], format: str
 ) -> None:
-    """A plan with names in any script can be printed on any terminal."""
     project.wants(tags=[tag("Übung-1", description="naïve → 日本 …")])
     done = project.run("plan", "--format", format, environ=plain)
     assert done.code == 0, done.err
@@ -115,7 +122,6 @@ def test_non_ascii_names_are_no_crash_on_an_ascii_terminal(
 @pytest.mark.parametrize("command", ["plan", "state show --format json tag/OLD"])
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 def test_a_full_disk_is_reported(project: Project, command: str) -> None:
-    """If stdout cannot be written, the command exits with 1 and gives the reason on stderr."""
     project.settle(tags=[tag("OLD")])
     done = in_shell(project, f"syncengine {command} >/dev/full")
     assert (done.returncode, "error[output]: the output cannot be written" in done.stderr) == (1, True), done.stderr
@@ -171,7 +177,6 @@ PRINTING = ("plan --format json", "plan --report json=/dev/stdout", "--help")
 
 @pytest.mark.parametrize("words", PRINTING)
 def test_data_for_a_closed_stream_is_an_error(project: Project, words: str) -> None:
-    """A command whose output was requested exits with 1 if stdout is closed."""
     project.settle(tags=[tag("NEW-1")])
     done = in_shell(project, f"syncengine {words} >&-")
     assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
@@ -192,7 +197,6 @@ def test_an_apply_completes_whatever_its_streams_are(project: Project, streams: 
 
 
 def test_an_error_that_cannot_be_printed_keeps_its_exit_code(project: Project) -> None:
-    """A usage error exits with 64 even if stdout is full."""
     done = in_shell(project, "syncengine plan --nope --format json >/dev/full")
     assert (done.returncode, "Traceback" in done.stderr) == (64, False), done.stderr
 
@@ -201,3 +205,151 @@ def test_an_error_that_cannot_be_printed_keeps_its_exit_code(project: Project) -
 def test_a_deleted_current_folder_is_a_usage_error(project: Project, words: str) -> None:
     done = in_shell(project, f"mkdir gone; cd gone; rmdir ../gone; syncengine {words}")
     assert (done.returncode, "internal" in done.stderr) == (64, False), done.stderr
+
+
+# --- the question of `apply` on a real terminal, and its refusal without one
+
+
+ON_A_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
+"""Makes stdin the controlling terminal of the process, so that Ctrl-C becomes a signal."""
+
+QUESTION = "Apply this plan?"
+
+
+@dataclass
+class Terminal:
+    """A user at a terminal that shows stderr; stdout is a pipe."""
+
+    master: int
+    process: subprocess.Popen[str]
+    shown: str = ""
+    typed: str = ""
+
+    def wait_for(self, text: str) -> None:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while text not in self.shown:
+            assert time.monotonic() < until, self.shown
+            self.shown += self._read()
+
+    def type(self, text: str) -> None:
+        self.typed = text
+        os.write(self.master, text.encode())
+
+    def ended(self) -> Ended:
+        """Wait for the process. The terminal may drop input while a prompt is being set up, so it is typed again."""
+        while True:
+            if not select.select([self.master], [], [], 2)[0]:
+                self.type(self.typed)
+            elif more := self._read():
+                self.shown += more
+            else:
+                break
+        out, _ = self.process.communicate(timeout=PATIENCE_SECONDS)
+        assert KEY not in out + self.shown
+        assert "Traceback" not in out + self.shown
+        return Ended(self.process.returncode, out, self.shown)
+
+    def _read(self) -> str:
+        try:
+            return os.read(self.master, 65536).decode(errors="replace")
+        except OSError:  # Linux raises this once the other end is closed
+            return ""
+
+
+@contextmanager
+def terminal(project: Project, *arguments: str) -> Iterator[Terminal]:
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", ON_A_TERMINAL, *PROGRAM, *arguments],
+        cwd=project.folder,
+        env=project.surroundings({"TERM": "xterm"}),
+        stdin=slave,
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+    os.close(slave)
+    try:
+        yield Terminal(master, process)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+
+
+def test_without_a_terminal_and_without_y_nothing_is_begun(project: Project, service: Service) -> None:
+    """A pipeline must not wait for an answer, so `apply` exits with 64 and creates no state."""
+    project.wants(tags=[tag("NEW-1")])
+    done = project.run("apply")
+    assert (done.code, done.out) == (64, "")
+    assert "review what `syncengine plan` shows, and repeat with -y" in done.err
+    elsewhere = project.run("-C", "project", "apply", cwd=project.folder.parent)
+    assert "review what `syncengine plan -C project` shows" in elsewhere.err
+    assert not (project.folder / ".syncengine").exists()
+    assert service.asked() == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "held"), [("y\n", 0, ["NEW-1"]), ("n\n", 1, []), ("\n", 1, []), ("\x03", 130, [])]
+)
+def test_a_person_is_asked(project: Project, service: Service, answer: str, code: int, held: list[str]) -> None:
+    """Only a yes applies; any other answer sends nothing. The report says so, also after Ctrl-C."""
+    project.wants(tags=[tag("NEW-1")])
+    with terminal(project, "apply", "--report", "json=report.json") as person:
+        person.wait_for(QUESTION)
+        person.type(answer)
+        done = person.ended()
+    assert (done.code, service.tags()) == (code, held), done.err
+    assert "Plan: 1 to create" in done.out
+    assert ('"interrupted"' in (project.folder / "report.json").read_text()) == (code == 130)
+    assert (project.run("plan", "--format", "json").codes == ["no-state"]) == (code != 0)
+    assert not project.is_locked()
+
+
+def test_an_invalid_answer_repeats_the_question(project: Project, service: Service) -> None:
+    """It says that y (yes) or n (no) is expected."""
+    project.wants(tags=[tag("NEW-1")])
+    with terminal(project, "apply") as person:
+        person.wait_for(QUESTION)
+        person.type("maybe\n")
+        person.wait_for("Please answer y (yes) or n (no).")
+        person.type("Yes\n")
+        done = person.ended()
+    assert (done.code, service.tags(), "Error" in done.err) == (0, ["NEW-1"], False)
+
+
+def test_the_plan_is_shown_before_the_question_even_if_the_output_is_json(project: Project) -> None:
+    """The plan and its notes go to the terminal, and stdout is still one JSON document."""
+    project.wants(tags=[tag("NEW-1")])
+    with terminal(project, "apply", "--format", "json") as person:
+        person.wait_for(QUESTION)
+        assert "no-state" in person.shown.partition("NEW-1")[0]
+        person.type("y\n")
+        done = person.ended()
+    assert (done.code, done.document["status"]) == (0, "complete")
+
+
+def test_progress_and_remarks_go_to_standard_error(project: Project, service: Service) -> None:
+    """Stdout is for data only."""
+    service.fault("upsertTags", status=503, headers={"Retry-After": "0"})
+    project.wants(tags=[tag("NEW-1")])
+    with terminal(project, "apply", "-y", "-v") as person:
+        done = person.ended()
+    assert (done.code, "upsertTags: 503" in done.err, "Applied 1 change" in done.out) == (0, True, True)
+    assert "503" not in done.out
+    assert "\x1b" not in done.out
+
+
+def test_a_warning_is_said_once_and_the_result_last(project: Project) -> None:
+    """The plan shows the warning, so the report of `apply` does not repeat it in text; in JSON it does."""
+    project.wants(tags=[tag("Alpha", keywords=["same word"]), tag("Beta", keywords=["same word"])])
+    done = project.run("apply", "-y")
+    assert (done.code, (done.out + done.err).count("warning[same-keyword]")) == (0, 1)
+    assert done.out.rstrip().splitlines()[-1].startswith("Applied 2 changes.")
+    assert project.apply("--reassert").codes == ["same-keyword"]
+    project.wants(tags=[tag("Alpha", category="nowhere")])
+    done = project.run("apply", "-y")
+    assert (done.code, "No problems found" in done.out + done.err) == (8, False)

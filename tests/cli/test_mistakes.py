@@ -129,7 +129,6 @@ def files(project: Project) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("words", ["show", "forget -y", "erase -y", "quarantine --reason x"])
 def test_a_misspelt_address_is_refused_with_the_recorded_one(applied: Project, words: str) -> None:
-    """`state` commands suggest the nearest recorded address."""
     command, *options = words.split()
     done = applied.run("state", command, "tag/ACME-0O42", *options)
     assert (done.code, done.out, "did you mean `tag/ACME-0042`?" in done.err) == (1, "", True)

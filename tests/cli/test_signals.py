@@ -1,4 +1,4 @@
-"""A process is killed or interrupted at chosen moments; the next apply ends where an undisturbed one does."""
+"""A process is killed, interrupted or made to wait at some moment; the next apply ends as an undisturbed one does."""
 
 from __future__ import annotations
 
@@ -7,14 +7,26 @@ import os
 import signal
 import subprocess
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from syncengine.state.holder import Holder
+from syncengine.state.store import open_state
+from tests.dripping import BODY, Dripping
+from tests.dripping import dripping as running
+from tests.support.git import git
+from tests.support.warm import Started
+
+from ..sandbox.receiver import eventually
 from .conftest import Estate
-from .program import PROGRAM, REPOSITORY, Project, ended, tag
+from .estate import DELETES_TAGS
+from .program import PROGRAM, REPOSITORY, Ended, Project, category, ended, read_until, tag
+from .service import Json, Service
+from .test_state import commit
 
 pytestmark = pytest.mark.slow
 
@@ -229,3 +241,228 @@ def test_an_interrupt_after_a_document_adds_no_second_one(
     done = project.run(*words.split(), environ=environ)
     assert (done.code, done.err.splitlines()[-1]) == (130, "interrupted")
     assert "syncengine.diagnostics" not in json.dumps(done.document)
+
+
+# --- commands that wait: for the lock, for a late call, or for an answer that drips endlessly
+
+
+REPORT = ("--report", "json=report.json")
+
+
+@contextmanager
+def locked(project: Project) -> Iterator[None]:
+    """Hold the lock of the state as another run."""
+    holder = Holder.here("apply", {})
+    with open_state(project.loaded().state, write=True) as state, state.lock(holder, wait=5, request_timeout=1):
+        yield
+
+
+def reported(project: Project) -> Json:
+    document: Json = json.loads((project.folder / "report.json").read_text(encoding="utf-8"))
+    return document
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_apply_that_waits_for_the_lock_is_interrupted_with_a_report(
+    project: Project, service: Service, number: signal.Signals
+) -> None:
+    """The other run keeps its lock."""
+    project.settle(tags=[tag("FIRST")])
+    project.wants(tags=[tag("FIRST"), tag("SECOND")])
+    with locked(project):
+        process = project.fork("apply", "-y", *REPORT)
+        read_until(process, "locked")
+        process.send_signal(number)
+        done = ended(process)
+        assert done.code == 130, done.err
+        assert project.is_locked()
+    assert [each["code"] for each in reported(project)["diagnostics"]] == ["interrupted"]
+    assert service.tags() == ["FIRST"]
+
+
+def test_a_signal_during_the_last_call_ends_with_0_if_all_is_applied(project: Project, service: Service) -> None:
+    """The report says "complete", as nothing was left to stop."""
+    project.settle(tags=[tag("FIRST")])
+    project.wants(tags=[tag("FIRST"), tag("SECOND")])
+    service.fault("upsertTags", delay=1)
+    calls = service.asked().count("upsertTags")
+    process = project.fork("apply", "-y", *REPORT)
+    service.wait_for("upsertTags", calls + 1)
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 0
+    assert reported(project)["status"] == "complete"
+
+
+def test_a_list_that_changes_while_adopt_waits_is_read_again(project: Project) -> None:
+    """`adopt` records what the file contains once it has the lock."""
+    project.settle(tags=[tag("FIRST")])
+    (project.folder / "list.csv").write_text("name\nBEFORE\n", encoding="utf-8")
+    with locked(project):
+        process = project.fork("adopt", "list.csv")
+        time.sleep(1)
+        (project.folder / "list.csv").write_text("name\nAFTER\n", encoding="utf-8")
+    assert ended(process).code == 0
+    assert project.rows().keys() == {"tag/FIRST", "tag/AFTER"}
+
+
+def test_a_branch_that_moves_while_a_rebuild_waits_is_noticed(project: Project) -> None:
+    """`state rebuild` does not record the older commit: it is refused, or began after the newer one."""
+    git(project.folder, "init", "-q", "-b", "main", ".")
+    (project.folder / ".gitignore").write_text(".syncengine/\n", encoding="utf-8")
+    commit(project, tags=[tag("FIRST")])
+    project.settle(tags=[tag("FIRST")])
+    with locked(project):
+        process = project.fork("state", "rebuild", "--from-git", "HEAD", "--replace", "-y")
+        time.sleep(1)
+        commit(project, tags=[tag("FIRST"), tag("SECOND")])
+    done = ended(process)
+    assert done.code == 5 or "tag/SECOND" in project.rows(), done.err
+
+
+# --- late calls, which a killed run left at the service
+
+
+CATEGORIES = [category("acme"), category("other")]
+WANTED = {"tagCategories": CATEGORIES, "tags": [tag("inside", category="acme"), tag("edited", category="other")]}
+WITHOUT = {"tagCategories": CATEGORIES[1:], "tags": WANTED["tags"][1:]}
+
+
+def left_behind(project: Project, service: Service, landing: str) -> None:
+    """Kill an apply while it deletes a category, and restore the earlier manifests."""
+    project.settings(service=(f"landing: {landing}", *DELETES_TAGS))
+    project.settle(**WANTED)
+    service.fault("deleteTagCategory", late={})
+    project.wants(**WITHOUT)
+    process = project.fork_apply()
+    eventually(lambda: service.waiting() == ["deleteTagCategory"])
+    process.kill()
+    assert ended(process).code == -signal.SIGKILL
+    project.wants(**WANTED)
+
+
+def test_the_next_apply_waits_for_the_call_of_a_killed_run(project: Project, service: Service) -> None:
+    """It names the call and ends with what the manifests declare. tests/applying/test_landing.py has all calls."""
+    left_behind(project, service, "3s")
+    held = service.holds()
+    process = project.fork_apply()
+    assert "an earlier deleteTagCategory of " in read_until(process, "waiting")
+    service.land()
+    assert ended(process).code == 0
+    assert service.holds() == held
+    assert project.plan().changes == ()
+
+
+def test_an_apply_that_cannot_wait_names_the_time_to_repeat(project: Project, service: Service) -> None:
+    """It exits with 3 and the code `landing`, and gives the reason for each change.
+
+    Nothing is sent, so that a saved plan is not used up. Neither are rows forgotten or exported.
+    """
+    left_behind(project, service, "60s")
+    held = service.holds()
+    assert project.run("plan", "--out", "saved.plan").code == 0
+    new = [tag("new", category="acme"), tag("apart", category="other")]
+    project.wants(**{**WANTED, "tags": [*WANTED["tags"], *new]})
+    done = project.apply("--lock-timeout", "5s")
+    assert (done.code, done.document["status"], {*done.outcomes().values()}) == (3, "refused", {"skipped"})
+    assert "landing" in done.codes
+    why = "nothing was sent: an earlier deleteTagCategory of category/acme may still be executed; repeat after "
+    assert why in done.out
+    assert project.run("apply", "saved.plan", "--lock-timeout", "0s").code == 3
+    assert service.holds() == held
+    refused = project.run("state", "forget", "-y", "category/acme")
+    assert (refused.code, "may still be executed" in refused.err) == (3, True)
+    exported = project.run("state", "export")
+    assert (exported.code, exported.out, "error[landing]" in exported.err) == (3, "", True)
+    service.land()
+    project.settings(service=("landing: 0s", *DELETES_TAGS))
+    assert project.run("apply", "saved.plan").code == 0
+
+
+def test_an_apply_that_waits_for_a_late_call_is_interrupted_with_a_report(project: Project, service: Service) -> None:
+    left_behind(project, service, "60s")
+    process = project.fork("apply", "-y", *REPORT)
+    read_until(process, "may still be executed")
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 130
+    assert {each["outcome"] for each in reported(project)["results"]} == {"skipped"}
+
+
+# --- an answer that never ends: the program ends at its time-out or when it is interrupted
+
+
+TEAM = b'HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n{"teamName":"T"}'
+
+
+@pytest.fixture
+def dripping() -> Iterator[Dripping]:
+    with running(BODY, whole={b"/team/info": TEAM}) as server:
+        yield server
+
+
+def started(dripping: Dripping, folder: Path, timeout: str) -> tuple[Project, Started]:
+    """A project, and its `apply` process waiting for an answer that never ends."""
+    project = Project(folder / "project", dripping.url)
+    file = project.folder / "syncengine.yaml"
+    file.write_text(file.read_text().replace("timeout: 10s", f"timeout: {timeout}"))
+    project.wants(tags=[tag("T-1")])
+    process = project.fork_apply()
+    assert dripping.asked.wait(30)
+    return project, process
+
+
+def assert_in_doubt(project: Project, done: Ended, code: int) -> None:
+    """The row is marked doubtful, the report is written and the lock is released."""
+    assert (done.code, done.outcomes()) == (code, {"tag/T-1": "unknown"}), done.err
+    assert not project.is_locked()
+    assert project.rows()["tag/T-1"]["doubtful"]
+
+
+def test_an_interrupt_is_obeyed_within_the_deadline_of_the_call(dripping: Dripping, tmp_path: Path) -> None:
+    """Ctrl-C waits for the current answer, at most for the configured time-out."""
+    project, process = started(dripping, tmp_path, "2s")
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert_in_doubt(project, done, 130)
+    assert "stopping" in done.err
+
+
+def test_a_second_interrupt_ends_at_once(dripping: Dripping, tmp_path: Path) -> None:
+    """Whatever the time-out."""
+    project, process = started(dripping, tmp_path, "60m")
+    process.send_signal(signal.SIGINT)
+    read_until(process, "interrupt again to stop at once")
+    process.send_signal(signal.SIGINT)
+    assert_in_doubt(project, ended(process), 130)
+
+
+def test_an_apply_that_nobody_interrupts_ends_too(dripping: Dripping, tmp_path: Path) -> None:
+    """The call ends at its time-out; its outcome is unknown and the exit code is 3."""
+    project, process = started(dripping, tmp_path, "0.1s")
+    assert_in_doubt(project, ended(process), 3)
+
+
+def test_a_second_interrupt_ends_a_pull_at_once(project: Project, service: Service) -> None:
+    """`time pull` does not wait for the target's answer, and does not report a status for the group."""
+    with running(BODY) as target:
+        url = f"http: {{url: '{target.url}', timeout: 60m, json: {{}}}}"
+        project.settings(f"postedTime: {{mode: fetch, deliver: [{{name: pms, {url}}}]}}")
+        service.post()
+        process = project.fork("time", "pull")
+        assert target.asked.wait(30)
+        process.send_signal(signal.SIGINT)
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            target.over.wait(0.2)
+        done = ended(process)
+    assert done.code == 130, done.err
+    assert "updatePostedTimeStatus" not in service.asked()
+
+
+def test_an_interrupt_at_the_first_call_is_an_interrupt(tmp_path: Path) -> None:
+    """An interrupt during the first call exits with 130, not as an unreachable service, and nothing was sent."""
+    with running(BODY) as silent:
+        project, process = started(silent, tmp_path, "2s")
+        process.send_signal(signal.SIGINT)
+        done = ended(process)
+    assert (done.code, done.codes) == (130, ["no-state", "interrupted"]), done.err
+    assert (project.rows(), project.is_locked()) == ({}, False)

@@ -155,7 +155,6 @@ def test_a_later_run_blocks_an_undo_until_it_is_undone_too(project: Project) -> 
 
 
 def test_undoing_a_category_delete_creates_it_with_its_tags(project: Project, service: Service) -> None:
-    """Notes say that the category and its tag are created anew."""
     project.settle(tagCategories=[category("acme"), category("gone")], tags=[tag("T", category="gone"), tag("U")])
     rows = project.rows()
     project.settle(tagCategories=[category("acme")], tags=[tag("U")])
@@ -319,7 +318,6 @@ def test_a_creation_that_was_undone_is_not_repeated(said: dict[str, str], projec
 
 
 def test_a_plan_that_was_saved_before_the_undo_does_not_lift_it(project: Project) -> None:
-    """Applying a plan ends the memory of an undone change only if the plan was made after the undo."""
     settle(project, "one", "two")
     project.wants(tags=[*described("two"), tag("C")])
     assert project.run("plan", "--out", "before.plan").code == 0
