@@ -10,7 +10,6 @@ from typing import Any
 
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import SinkTrouble, Verdict
-from syncengine.state.inbox import Inbox
 from syncengine.state.inbox_model import InboxEntry, PostedTimeStatus
 
 SUCCESS, REFUSED, TROUBLE = PostedTimeStatus
@@ -63,21 +62,9 @@ class Desk:
     def remember_troubles(self) -> None:
         self.wait(self.delivery.remember_troubles())
 
-    @property
-    def troubles(self) -> tuple[SinkTrouble, ...]:
-        return self.delivery.troubles
-
-    @property
-    def reported(self) -> tuple[SinkTrouble, ...]:
-        return self.delivery.reported
-
-    @property
-    def is_cautious(self) -> bool:
-        return self.delivery.is_cautious
-
-    @property
-    def inbox(self) -> Inbox:
-        return self.delivery.inbox
+    def __getattr__(self, name: str) -> Any:
+        """What it lacks is the delivery's: `troubles`, `reported`, `is_cautious` and `inbox`."""
+        return getattr(self.delivery, name)
 
     def entry(self, id: str = "g1") -> InboxEntry:
         """The group in the inbox."""

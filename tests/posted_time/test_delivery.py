@@ -21,9 +21,6 @@ REFUSE = 'refuse:\n  - {when: not tag, message: "Assign a tag, {{ user.name }}."
 UNTAGGED = raw("g2", tags=[])
 
 
-# --- before anything is delivered
-
-
 def test_a_refuse_rule_refuses_a_group_with_its_message(tmp_path: Path) -> None:
     """No lookup or sink sees the group, and the next group is delivered. One without an id is refused, too."""
     refused, nameless, taken = taking(delivering(tmp_path, more=REFUSE + LOOKUPS), UNTAGGED, {"tags": []}, raw())

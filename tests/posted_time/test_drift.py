@@ -87,9 +87,6 @@ def drifted(team: Team) -> Team:
 EACH = {"tag/ACME-0042": "differs", "tag/HUSH-1": "differs", "tag/NEW 1": "unknown", "tag/OLD": "retired-in-use"}
 
 
-# --- requests
-
-
 def test_each_kind_of_drift_is_found_once_by_reading_alone(team: Team) -> None:
     """While another run holds the lock: `drift` registers, fetches and changes nothing, and writes no file.
 
@@ -112,9 +109,6 @@ def test_each_kind_of_drift_is_found_once_by_reading_alone(team: Team) -> None:
     assert shown["tag/ACME-0042"] == ({"description": "Opposition"}, {"description": "Opposition, edited"}, 1)
     assert shown["tag/NEW 1"] == (None, {"description": "by hand", "externalId": "9"}, 1)
     assert (shown["tag/OLD"][0], shown["tag/OLD"][2]) == ({"status": "retired"}, 6)
-
-
-# --- exit codes
 
 
 def test_detailed_exitcode_exits_with_2_on_findings(team: Team) -> None:
@@ -182,9 +176,6 @@ def test_without_a_state_every_tag_is_unknown(tmp_path: Path) -> None:
         assert not (tmp_path / ".syncengine").exists()
 
 
-# --- personal data
-
-
 MARK = "zq7-marker"
 PEOPLE: Json = {
     "description": f"{MARK}-description",
@@ -215,9 +206,6 @@ def test_no_personal_data_is_shown_or_written(team: Team, format: str) -> None:
     assert not [name for name, content in team.project.files().items() if MARK.encode() in content]
 
 
-# --- published output
-
-
 def test_only_names_of_declared_tags_that_are_not_private_are_published(team: Team) -> None:
     """Markdown, and every format in a CI job, shows no other name, no value, no time and no count below five."""
     drifted(team)
@@ -243,17 +231,11 @@ def test_only_names_of_declared_tags_that_are_not_private_are_published(team: Te
 HIDDEN = ("HUSH", "NEW 1", "OLD", "edited", "Opposition", "Merger", "by hand")
 
 
-# --- documents
-
-
 def test_docs_repair_shows_the_printed_output(team: Team) -> None:
     """Except for the times."""
     (text,) = (each for each in blocks(ROOT / "docs/repair.md", "text") if each.startswith("Drift:"))
     printed = drifted(team).drift().out
     assert re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "2026-05-04 09:30 UTC", printed) == text
-
-
-# --- windows
 
 
 def test_only_groups_of_the_window_count(team: Team) -> None:
@@ -287,9 +269,6 @@ def test_forgotten_tags_and_tags_in_doubt_are_no_findings(team: Team) -> None:
     assert team.found() == {"tag/NEW 1": "unknown", "tag/OLD": "retired-in-use"}
     in_state(team, "UPDATE state_rows SET doubtful = 1")
     assert team.found() == {"tag/NEW 1": "unknown"}
-
-
-# --- the repair
 
 
 NAMES = ("ACME-0042", "it's [1]*?", "a b", "Ü/ü", '"quoted"', "-x", "$HOME `id`")

@@ -116,9 +116,6 @@ def test_reading_ends_at_the_start_of_the_window() -> None:
     assert read(lambda *given: page(*given)[::-1], since=(NOW - 700_000) / 1000).reading.groups == 701
 
 
-# --- invalid answers
-
-
 @pytest.mark.parametrize(
     "answer", [b"<html>", b"null", b"{}", b'{"groups": []}', b"[", b'"text"', b"[1, 2", b"\xff\xfe"]
 )
@@ -167,9 +164,6 @@ def test_bad_characters_in_one_group_do_not_affect_others(text: bytes) -> None:
     drift = read(lambda _, before: [] if before and before <= NOW else body)
     assert "X" in found(drift)
     assert ("Y" in found(drift)) or drift.reading.unreadable
-
-
-# --- memory
 
 
 def numbered(count: int, tags: int, **more: Any) -> Page:

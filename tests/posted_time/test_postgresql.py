@@ -223,9 +223,6 @@ def test_each_tag_has_a_receipt_of_its_own(server: postgresql.Server, tmp_path: 
     engine.dispose()
 
 
-# --- groups in one batch
-
-
 CUTS = {
     "before": "CREATE TRIGGER cut_off BEFORE INSERT ON syncengine_receipts",
     "at": "CREATE CONSTRAINT TRIGGER cut_off AFTER INSERT ON time DEFERRABLE INITIALLY DEFERRED",

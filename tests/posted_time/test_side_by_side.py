@@ -259,9 +259,6 @@ def test_groups_with_equal_lines_have_one_line_each(again: str, description: str
     assert lines(tmp_path) == [{"note": "same"}] * 2
 
 
-# --- statuses
-
-
 def test_a_group_offered_again_while_its_status_is_sent_is_answered_again(tmp_path: Path) -> None:
     """The acceptance of the first status does not cover the second offer."""
     with at_work(delivering(tmp_path)) as desk:
@@ -272,12 +269,6 @@ def test_a_group_offered_again_while_its_status_is_sent_is_answered_again(tmp_pa
         (again,) = desk.inbox.waiting()
         desk.inbox.write(lambda tx: tx.acknowledge(again.group_id, again.status, again.decided, again.offers))
         assert list(desk.inbox.waiting()) == []
-
-
-# --- a receiver
-
-
-# --- a backlog
 
 
 CALLS: dict[str, tuple[Callable[[Desk], object], int]] = {

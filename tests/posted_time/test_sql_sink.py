@@ -38,9 +38,6 @@ from tests.posted_time.samples import raw
 pytestmark = pytest.mark.slow
 
 
-# --- SQL
-
-
 def test_a_row_and_its_receipt_are_written_together(tmp_path: Path) -> None:
     """The verdict has the sink's reference; posted text is bound as a parameter and never run as SQL."""
     bobby = "x'); DROP TABLE time; --"
@@ -130,12 +127,6 @@ def test_a_lookup_is_up_again_once_it_answers_for_a_group(tag: str, tmp_path: Pa
         in_ledger(tmp_path, "ALTER TABLE away RENAME TO matter")
         desk.take(raw("g2", tags=[{"name": tag}]))
         assert desk.is_cautious is (tag == "ACME-0043")
-
-
-# --- HTTP
-
-
-# --- JSONL
 
 
 # --- a statement that changes no row
@@ -239,12 +230,6 @@ HALF = "{{ '%c' | format(55296) }}"
 """Half of a surrogate pair, which cannot be encoded. The service never sends one, but a template can make one."""
 
 
-# --- headers
-
-
-# --- parameters, bodies, lines
-
-
 PARAMETERS = {
     "half a surrogate pair": (HALF, NO_TEXT),
     "a NUL": ("{{ '%c' | format(0) }}", NO_TEXT),
@@ -274,9 +259,6 @@ def test_half_a_surrogate_pair_in_json_refuses_the_group(tmp_path: Path, receive
     assert NO_TEXT in refused(delivering(tmp_path, line, ""), raw("g2"))[0]
     assert taking(delivering(tmp_path, JSONL, ""), raw("g3", description="\ud800\x00"))[0].outcome is SUCCESS
     assert [found["description"] for found in lines(tmp_path)] == ["\ufffd\ufffd"]
-
-
-# --- what the service gets
 
 
 LONG = "x" * (MAX_REFERENCE + 1)

@@ -261,9 +261,6 @@ def test_redelivery_repeats_only_the_tag_that_the_sink_lost(tmp_path: Path) -> N
     assert sorted(rows(tmp_path)) == [("g1", 7, 1800), ("g1", 8, 1800)]
 
 
-# --- commands
-
-
 def test_each_tag_is_shown_with_the_sink_that_took_it(tmp_path: Path, receiver: Receiver) -> None:
     """In `preview`, `show` and `inbox --tag`; the JSON of `show` also has the key."""
     receiver.answer = lambda got: (201 if "0043" in got.path else 422, {"id": 9})
@@ -287,9 +284,6 @@ def test_each_tag_is_shown_with_the_sink_that_took_it(tmp_path: Path, receiver: 
     for tag, found in (("ACME-0042", ["ACME-0043, ACME-0042"]), ("ACME", [])):
         listed = program(tmp_path, "inbox", "--tag", tag, "--format", "json").document["groups"]
         assert [entry["tag"] for entry in listed] == found
-
-
-# --- the project file
 
 
 def test_a_sink_name_too_long_for_receipts_of_tags_is_an_error_at_start(tmp_path: Path) -> None:
