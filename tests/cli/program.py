@@ -103,10 +103,7 @@ class Project:
         """Start a new process; the caller ends it with `ended`. Most tests need no more than `fork`."""
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
         return subprocess.Popen(
-            [*PROGRAM, *arguments],
-            env=self.surroundings(environ),
-            encoding="utf-8",
-            **{"cwd": self.folder, **streams},
+            [*PROGRAM, *arguments], env=self.surroundings(environ), encoding="utf-8", **{"cwd": self.folder, **streams}
         )
 
     def fork(self, *arguments: str) -> warm.Started:
@@ -155,6 +152,11 @@ class Project:
         """The rows of the state, without their origin and without ids chosen by the service."""
         with open_state(self.loaded().state, write=False) as state:
             return {str(row.key): _recorded(row) for row in state.rows()}
+
+    def runs(self) -> list[Json]:
+        """The runs of the history, the last one first."""
+        found: list[Json] = self.run("state", "history", "--format", "json").document["runs"]
+        return found
 
     def is_locked(self) -> bool:
         with open_state(self.loaded().state, write=False) as state:

@@ -20,41 +20,25 @@ ONE = [tag(f"MAT-{n:04}", metadata={"A": "x"}) for n in range(4)]
 TWO = [tag(f"MAT-{n:04}", metadata={"A": "y"}) for n in range(4)]
 
 
-def _remove_all(state: Path, backup: Path) -> None:
-    shutil.rmtree(state.parent)
+def put_in_its_place(backup: Path, state: Path) -> None:
+    new = Path(shutil.copy(backup, state.with_name("new")))
+    new.replace(state)
 
 
-def _remove_the_file(state: Path, backup: Path) -> None:
-    state.unlink()
-
-
-def _rename(state: Path, backup: Path) -> None:
-    state.rename(state.with_name("old.db"))
-
-
-def _put_a_backup_in_its_place(state: Path, backup: Path) -> None:
-    shutil.copy(backup, state.with_name("new"))
-    state.with_name("new").replace(state)
-
-
-def _copy_a_backup_over_it(state: Path, backup: Path) -> None:
+def copy_over(backup: Path, state: Path) -> None:
     """Restore into the same file, as SQLite's own tools do."""
     with closing(sqlite3.connect(backup)) as source, closing(sqlite3.connect(state)) as target:
         source.backup(target)
 
 
-def _remove_its_log(state: Path, backup: Path) -> None:
-    Path(f"{state}-wal").unlink()
-
-
-STRIKES = (
-    _remove_all,
-    _remove_the_file,
-    _rename,
-    _put_a_backup_in_its_place,
-    _copy_a_backup_over_it,
-    _remove_its_log,
-)
+STRIKES: dict[str, Callable[[Path, Path], object]] = {
+    "its folder is removed": lambda backup, state: shutil.rmtree(state.parent),
+    "it is removed": lambda backup, state: state.unlink(),
+    "it is renamed": lambda backup, state: state.rename(state.with_name("old.db")),
+    "a backup is put in its place": put_in_its_place,
+    "a backup is copied over it": copy_over,
+    "its log is removed": lambda backup, state: Path(f"{state}-wal").unlink(),
+}
 
 
 def started(project: Project, service: Service, operation: str = "upsertTags") -> Started:
@@ -74,17 +58,17 @@ def assert_claims_nothing(process: Started) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "strike"), [*(("upsertTags", each) for each in STRIKES), ("teamInfo", STRIKES[0])]
+    ("operation", "strike"), [*(("upsertTags", each) for each in STRIKES), ("teamInfo", "its folder is removed")]
 )
 def test_an_apply_whose_state_is_replaced_ends_and_claims_nothing(
-    project: Project, service: Service, operation: str, strike: Callable[[Path, Path], None]
+    project: Project, service: Service, operation: str, strike: str
 ) -> None:
     """The state file changes before the first write or during the last one, so nothing more could be recorded."""
     project.settle(tags=ONE)
     state, backup = project.folder / ".syncengine" / "state.db", project.folder / "backup.db"
     shutil.copy(state, backup)
     process = started(project, service, operation)
-    strike(state, backup)
+    STRIKES[strike](backup, state)
     assert_claims_nothing(process)
 
 
@@ -195,13 +179,7 @@ def applied(project: Project, tags: list[Json], *words: str) -> None:
 
 
 USES_A_STATE = (
-    ("plan",),
-    ("apply", "-y"),
-    ("drift",),
-    ("state", "forget", "tag/A", "-y"),
-    ("state", "quarantine"),
-    ("time", "pull"),
-    ("plan", "--undo", "last"),
+    *("plan", "apply -y", "drift", "state forget tag/A -y", "state quarantine", "time pull", "plan --undo last"),
 )
 """Commands that would act on what the state lacks."""
 
@@ -222,12 +200,12 @@ def test_a_state_that_was_set_back_is_refused_until_it_is_accepted(
     bring_back()
     project.wants(tags=FIRST)
     asked = service.asked()
-    for command in (*USES_A_STATE, *USES_A_STATE, ("state", "prune", "--before", "7d", "-y")):
-        done = project.run(*command)
+    for command in (*USES_A_STATE, *USES_A_STATE, "state prune --before 7d -y"):
+        done = project.run(*command.split())
         assert (done.code, "state-rewound" in done.out + done.err) == (4, True), (command, done.out, done.err)
     assert service.asked() == asked
-    for command in 2 * (("list",), ("history", "tag/A"), ("export", "-o", "state.jsonl")):
-        done = project.run("state", *command)
+    for command in 2 * ("list", "history tag/A", "export -o state.jsonl"):
+        done = project.run("state", *command.split())
         assert (done.code, "set back" in done.err) == (0, True), (command, done.err)
 
     assert project.run("state", "restore", "-y", "--format", "json").document["rows"] == 1
@@ -332,17 +310,9 @@ def test_a_lost_state_is_not_replaced_by_a_new_one(
     vanish()
     project.wants(tags=FIRST)
     asked, export = service.asked(), (project.folder / "state.jsonl").read_bytes()
-    others = (
-        ("adopt", "tags.csv"),
-        ("state", "list"),
-        ("state", "export", "-o", "state.jsonl"),
-        ("state", "lock"),
-        ("state", "unlock", "3f2a9c"),
-        ("state", "restore", "-y"),
-        ("state", "quarantine", "tag/A", "--reason", "odd"),
-    )
-    for command in (*USES_A_STATE, *USES_A_STATE, *others):
-        done = project.run(*command)
+    others = ("list", "export -o state.jsonl", "lock", "unlock 3f2a9c", "restore -y", "quarantine tag/A --reason odd")
+    for command in (*USES_A_STATE, *USES_A_STATE, "adopt tags.csv", *(f"state {words}" for words in others)):
+        done = project.run(*command.split())
         said = [word in done.out + done.err for word in ("new-state", "state rebuild", "--new-state")]
         assert (done.code, said) == (4, [True] * 3), (command, done.out, done.err)
     assert service.asked() == asked

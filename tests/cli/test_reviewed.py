@@ -128,7 +128,7 @@ def test_a_refusal_names_the_run_that_changed_the_resource(reviewed: Project, se
     reviewed.settle(tags=[tag("A-1", description="between"), *BEFORE[1:]])
     reviewed.wants(tags=WANTED)
     done = refused(reviewed, service)
-    run = reviewed.run("state", "history", "--format", "json").document["runs"][1]["id"]
+    run = reviewed.runs()[1]["id"]
     assert f"last changed by run {run} (apply)" in messages(done)
     assert "reviewed → today: fields.description.before: one → between" in messages(done)
 

@@ -163,7 +163,7 @@ def test_a_saved_plan_that_the_service_refused_is_used_up(saved: Project, servic
 def test_a_saved_plan_is_stale_once_what_it_touches_has_changed(saved: Project, service: Service) -> None:
     """The message names the resource, the change and its run, and nothing is sent."""
     saved.settle(tags=[tag("TOUCHED-1", description="overtaken"), tag("OTHER-1")])
-    run = saved.run("state", "history", "--format", "json").document["runs"][0]["id"]
+    run = saved.runs()[0]["id"]
     codes, message = refused(saved, service)
     assert codes == ["stale-plan"]
     assert "tag/TOUCHED-1: it changed since the plan was made (fields.description: nothing → overtaken" in message

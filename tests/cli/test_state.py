@@ -53,14 +53,8 @@ def test_history_lists_runs_or_the_changes_of_one_resource(held: Project) -> Non
     text = held.run("state", "history", "tag/HELD-1").out
     assert "manifests/all.yaml" in text
     assert text.index("description: ") < text.index("keywords added")
-    assert runs(held)[0]["outcome"] == "complete"
+    assert held.runs()[0]["outcome"] == "complete"
     assert "apply" in held.run("state", "history").out
-
-
-def runs(project: Project) -> list[Json]:
-    """The runs of the history, the last one first."""
-    found: list[Json] = project.run("state", "history", "--format", "json").document["runs"]
-    return found
 
 
 def test_refused_runs_are_recorded(held: Project, service: Service) -> None:
@@ -69,7 +63,7 @@ def test_refused_runs_are_recorded(held: Project, service: Service) -> None:
 
     def refused(*words: str) -> None:
         done = held.run("apply", *words, environ={"GITHUB_ACTOR": "octo"})
-        told.append(runs(held)[0])
+        told.append(held.runs()[0])
         assert told[-1]["exitCode"] == done.code, done
 
     lock = held.run("state", "lock", "--format", "json").document["lock"]["id"]
@@ -78,7 +72,7 @@ def test_refused_runs_are_recorded(held: Project, service: Service) -> None:
     held.wants(tags=[tag("NEW-1", nmae="x")])
     refused("-y")
     assert held.run("plan").code == 8
-    assert len(runs(held)) == 3
+    assert len(held.runs()) == 3
     held.run("state", "unlock", lock)
     held.wants(**MORE)
     assert held.run("plan", "--out", "plan.json").code == 0
@@ -123,7 +117,7 @@ def test_a_report_says_when_where_and_by_whom(held: Project) -> None:
     assert report["approvals"] == [{"by": "--approve-deletes", "line": None, "approve": options[1]}]
     assert report["started"] <= report["ended"]
     assert done.outcomes() == dict.fromkeys(("tag/NEW-1", "category/held", "tag/HELD-1"), "applied")
-    run = runs(held)[0]
+    run = held.runs()[0]
     assert (run["outcome"], run["approvals"], run["actor"]) == ("complete", [options[1]], "jd")
     assert run["counts"]["applied"] == 3
     assert f"approved: {options[1]}" in held.run("state", "history").out
@@ -291,7 +285,7 @@ def test_an_erased_name_is_in_no_file(left: Project) -> None:
     for words in ("can no longer be undone", "saved plans", "another process was reading"):
         assert words in done.out
     assert left.run("plan", "--detailed-exitcode").code == 0
-    assert (runs(left)[0]["command"], runs(left)[0]["counts"]) == ("state erase", {"erased": 1})
+    assert (left.runs()[0]["command"], left.runs()[0]["counts"]) == ("state erase", {"erased": 1})
     pruned = left.run("state", "prune", "--before", "9999d", "-y", "--format", "json")
     assert (pruned.code, pruned.document["compacted"]) == (0, True)
     assert [file for text in SECRETS for file in holding(left.folder, text)] == []
@@ -352,7 +346,7 @@ def test_a_run_with_erased_changes_is_undone_without_them(project: Project) -> N
     assert plan["undo"]["leftOut"] == ["tag/(erased)"]
     assert ["erased" in note["message"] for note in plan["notes"] if note["kind"] == "left-out"] == [True]
     project.settle(tags=[*ACME, tag("ACME-5", description="two")])
-    last = runs(project)[0]["id"]
+    last = project.runs()[0]["id"]
     assert project.run("state", "erase", "tag/OTHER", "-y").code == 0
     for name in ("last", last):
         refused = project.run("plan", "--undo", name, "--format", "json")
@@ -375,7 +369,7 @@ def test_prune_removes_old_history(project: Project, service: Service) -> None:
     assert done.code == 0, done.err
     assert "can no longer be undone" in done.out
     # The last apply is kept, as its limits count for the next one.
-    assert [run["command"] for run in runs(project)] == ["state prune", "apply"]
+    assert [run["command"] for run in project.runs()] == ["state prune", "apply"]
     forgotten = project.run("state", "history", "tag/ACME-1")
     assert (forgotten.out, forgotten.err) == ("", "No history of tag/ACME-1 is recorded\n")
     assert (project.rows(), service.holds()) == (rows, held)
@@ -397,7 +391,7 @@ def test_a_run_without_its_history_is_not_undone(project: Project, service: Serv
     project.wants(tags=[tag("FIRST", description="two"), tag("SECOND", description="two")])
     assert project.apply().code == 3
     project.age(100)
-    half, first = (run["id"] for run in runs(project))
+    half, first = (run["id"] for run in project.runs())
     assert project.run("state", "prune", "--before", "50d", "-y").code == 0
     for run in (first, half, "last"):
         done = project.run("plan", "--undo", run)
@@ -476,7 +470,7 @@ def test_a_rebuild_is_a_run_of_the_history_and_uses_up_approvals(kept: Project) 
     head = commit_all(kept.folder)
     lose(kept)
     assert rebuild(kept).code == 0
-    run = kept.run("state", "history", "--format", "json").document["runs"][0]
+    run = kept.runs()[0]
     assert (run["command"], run["commit"], run["outcome"]) == ("state rebuild", head, "complete")
     assert run["counts"] == {"applied": 3}
     assert kept.apply().code == 0
