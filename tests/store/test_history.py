@@ -253,10 +253,10 @@ def test_undos_do_not_count_as_other_runs(sqlite: State) -> None:
     """Nor do undos of those undos."""
     done(sqlite, "one", upsert("a"))
     done(sqlite, "two", upsert("b"))
-    done(sqlite, "three", upsert("a"), undoes="two")
-    done(sqlite, "four", upsert("b"), undoes="three")
-    (row,) = sqlite.changes_of("two")
-    assert row.others == ()
+    for name, description, undone in (("three", "a", "two"), ("four", "b", "three")):
+        done(sqlite, name, upsert(description), undoes=undone)
+        (row,) = sqlite.changes_of("two")
+        assert row.others == ()
 
 
 def test_a_row_forgotten_since_the_run_is_marked(sqlite: State) -> None:
