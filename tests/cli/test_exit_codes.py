@@ -303,6 +303,7 @@ def test_what_was_applied_before_a_redirect_stays_recorded(project: Project, ser
     service.fault("teamInfo", **ELSEWHERE["308"][0])
     done = project.apply()
     assert (done.code, f"nothing was sent: {ELSEWHERE['308'][1]}" in done.out) == (9, True), done.out
+    assert "repeat unchanged" not in done.out
     service.fault("upsertTags", **ELSEWHERE["308"][0])
     done = project.apply()
     assert (done.code, ELSEWHERE["308"][1] in done.out + done.err) == (3, True), done.out
