@@ -11,7 +11,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from syncengine.content import ValueChange, value_changes
 from syncengine.plan.aim import RemovalCause
@@ -86,8 +87,12 @@ def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], past: Past, is_li
         for each in reviewed:
             if (mine := each.changes.get(change.key)) is not None:
                 # A run that lets a former name go without a call may die before it sends anything of the new one.
-                gone = [key for key in mine.formers if row is None and key in rows and rows[key].status in LET_GO]
-                is_begun = each.plan in begun.union(*(written_by[key] for key in gone))
+                gone = (key for key in mine.formers if key in rows and rows[key].status in LET_GO)
+                lets_go = any(each.plan in written_by[key] for key in gone)
+                is_begun = each.plan in begun or (lets_go and row is None)
+                if lets_go and not is_begun:  # what is left is no rename, and the new name is as it was
+                    rest = replace(mine, previously=None, merges=UNSET, opens=UNSET)
+                    candidates.append(_Candidate(rest, is_begun=False))
                 candidates.append(_Candidate(mine, is_begun, has_two_names))
         is_rest = bool(candidates) and _is_covered(change, candidates, row)
         if is_rest or (row is not None and _is_begun(change, row, candidates, begun, reviewed, past)):
