@@ -252,6 +252,7 @@ def test_a_duration_that_is_not_positive_is_refused_and_not_rounded_up(seconds: 
     [
         ("{{ user.externalId | int }}", "'jd' is not a number"),
         ("{{ user.externalId | date }}", "'jd' is not an ISO 8601 date or time"),
+        ("{{ [user.externalId] | sum }}", "'jd' is not a number"),
         ("{{ user.externalId.split('-')[1] | upper }}", "it lacks something that its delivery needs"),
         ("{{ (rows | selectattr('activity', 'equalto', 'no') | first).activity }}", "it lacks something"),
         ("{{ '%05d' | format(user.externalId) }}", "in another form"),

@@ -276,9 +276,11 @@ WITHOUT_VALUE = {
 }
 COMPOSITES = [
     "ref eq '{{ entry.ref }}'",
+    "ref eq '{{ entry['ref'] | trim }}'",
     "ref eq '{{ entry.inner.ref }}'",
     "ref eq '{{ entry.get('ref') | upper }}'",
     "{{ 'ref eq ' ~ entry.ref }}",
+    "{{ 'ref eq %s' % entry.ref }}",
     "{{ [entry] | map(attribute='ref') | join('/') }}/",
     "{% for one in [entry.ref] %}{{ one }}{% endfor %}/",
 ]
