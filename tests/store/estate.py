@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,7 +11,7 @@ from syncengine.effects import Effect
 from syncengine.resource import Key, Kind, Source
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
-from syncengine.state.records import Attempt, Settlement
+from syncengine.state.records import Approved, Attempt, Settlement
 from syncengine.state.store import State, open_state
 
 PLACE = Source("manifests/acme.yaml", 12)
@@ -46,11 +47,13 @@ def run(number: int = 1, **given: Any) -> Run:
 
 
 @contextmanager
-def applying(url: str, given: Run | None = None) -> Iterator[State]:
+def applying(
+    url: str, given: Run | None = None, now: Callable[[], float] = time.time, approved: Approved | None = None
+) -> Iterator[State]:
     """A state that is open, locked, and in a run."""
-    with open_state(url, write=True) as state:
+    with open_state(url, write=True, now=now) as state:
         state.lock(HERE, wait=5, request_timeout=0)
-        state.begin_run(given or run())
+        state.begin_run(given or run(), approved=approved)
         yield state
 
 

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from syncengine.effects import Effect
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state.history import Run, write_undone
+from syncengine.state.history import write_undone
 from syncengine.state.records import Approved, Attempt, CallFailure, Loss, QuarantineRecord, UndoneChange, made_of
 from syncengine.state.removal import trim
 from syncengine.state.store import State, open_state
 from syncengine.state.tables import METADATA, RUNS, STATE
 from tests import postgresql
 
-from .estate import HERE, applied, run, tag, whole
+from .estate import applied, applying, run, tag, whole
 
 DAY = 86_400.0
 A, B, C = tag("a"), tag("b"), tag("Jane Doe")
 SECRETS = ("Jane Doe", "her matter", "jane-keyword", "her-metadata", "jane@example.com")
 
 
-@contextmanager
-def applying(
-    url: str, given: Run | None = None, now: Callable[[], float] = time.time, approved: Approved | None = None
-) -> Iterator[State]:
-    """A state that is open, locked, and in a run, at the time of `now`."""
-    with open_state(url, write=True, now=now) as state:
-        state.lock(HERE, wait=5, request_timeout=0)
-        state.begin_run(replace(given or run(), started=now()), approved=approved)
-        yield state
+def on(day: float, url: str, number: int = 1, **given: Any) -> AbstractContextManager[State]:
+    """A state in a run of that day."""
+    return applying(url, run(number, started=day * DAY, **given), now=lambda: day * DAY)
 
 
 def everything(url: str) -> str:
@@ -49,10 +42,10 @@ def everything(url: str) -> str:
 @pytest.fixture
 def old(url: str) -> str:
     """A state with a run of day 1 and a run of day 100."""
-    with applying(url, now=lambda: DAY) as state:
+    with on(1, url) as state:
         applied(state, "c1", whole(A, url="first"), whole(tag("c"), url="first"))
         state.end_run("complete", {"applied": 2})
-    with applying(url, run(2), now=lambda: 100 * DAY) as state:
+    with on(100, url, 2) as state:
         applied(state, "c2", whole(A, url="second"))
         state.intend({"c3": Attempt("upsertTags", (whole(B, url="second"),))})
         state.fail([CallFailure("c3", (B,), "the service said no")])
@@ -61,9 +54,10 @@ def old(url: str) -> str:
     return url
 
 
-def pruned(url: str, before: float, now: float) -> None:
-    with applying(url, run(9), now=lambda: now) as state:
-        state.prune(before)
+def pruned(url: str, before: float, day: float) -> None:
+    """Prune the history before a day, on a later day."""
+    with on(day, url, 9) as state:
+        state.prune(before * DAY)
         state.end_run("complete", {})
         assert state.compact()
 
@@ -76,8 +70,8 @@ def test_pruning_removes_old_history_and_keeps_rows(old: str) -> None:
         counted = state.prune(150 * DAY, is_trial=True)
     assert (counted.runs, counted.entries, counted.in_doubt) == (1, 3, 1)
     assert everything(old) == before
-    pruned(old, 50 * DAY, now=200 * DAY)
-    with applying(old, run(10), now=lambda: 201 * DAY) as state:
+    pruned(old, 50, 200)
+    with on(201, old, 10) as state:
         assert [row.body for row in state.rows()] == [row.body for row in rows]
         assert [each.id for each in state.runs(9)] == ["run-10", "run-9", "run-2"]
         assert state.answering_paths() == {("upsertTags", "/tag/batch")}
@@ -87,7 +81,7 @@ def test_pruning_removes_old_history_and_keeps_rows(old: str) -> None:
 
 def test_a_row_in_doubt_keeps_its_history(old: str) -> None:
     """With the error of the service and the run. The changes of other resources in the same call are removed."""
-    pruned(old, 150 * DAY, now=200 * DAY)
+    pruned(old, 150, 200)
     with open_state(old, write=False) as state:
         assert state.history(A) == []
         (entry,) = state.history(B)
@@ -97,23 +91,23 @@ def test_a_row_in_doubt_keeps_its_history(old: str) -> None:
 
 def test_pruning_keeps_the_last_24_hours_that_the_gate_counts(url: str) -> None:
     """Whatever time is given."""
-    with applying(url, now=lambda: DAY) as state:
+    with on(1, url) as state:
         applied(state, "c1", Effect(key=A, keywords=("k",), whole=True))
         applied(state, "c2", Effect(key=A, keywords_dropped=("k",), status=Status.RETIRED))
         state.end_run("complete", {})
-    pruned(url, 9 * DAY, now=DAY + 3600)
+    pruned(url, 9, 1 + 1 / 24)
     with open_state(url, write=False) as state:
         assert [line.key for line in state.removals(DAY)] == [A]
 
 
 def test_limits_and_used_plans_outlive_their_runs(url: str) -> None:
     """A loosened limit counts at the next apply, and a saved plan stays used."""
-    with applying(url, run(1, plan="p-1", limits={"tags": "25%"}), now=lambda: DAY) as state:
+    with on(1, url, plan="p-1", limits={"tags": "25%"}) as state:
         applied(state, "c1", whole(A))
         state.end_run("complete", {})
-    with applying(url, run(2, plan="p-2"), now=lambda: 2 * DAY) as state:
+    with on(2, url, 2, plan="p-2") as state:
         state.end_run("complete", {})
-    pruned(url, 50 * DAY, now=100 * DAY)
+    pruned(url, 50, 100)
     with open_state(url, write=False) as state:
         assert state.facts().limits == {"tags": "25%"}
         assert state.plan_ended("p-2")
