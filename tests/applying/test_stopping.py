@@ -43,6 +43,18 @@ def test_success_without_words_is_success(bench: Bench, status: int, body: objec
     bench.settle(tags=[tag("T-0001")])
 
 
+def test_a_service_that_is_down_is_noticed_once_and_not_per_batch(bench: Bench) -> None:
+    """Hundreds of keyword deletes do not retry six times each: what is not yet sent is skipped."""
+    names = numbered("TAG", 300)
+    bench.settle(tags=[tag(name, keywords=[f"{name} words"]) for name in names])
+    bench.sandbox.fault("*", status=503, headers=AT_ONCE, after=1, times=None)
+    bench.wants(tags=[tag(name) for name in names])
+    ended = bench.apply()
+    assert (ended.exit_code, {*ended.outcomes.values()}) == (3, {"unknown", "skipped"})
+    assert len(ended.requests) <= 8 * 6 + 2
+    bench.assert_converges()
+
+
 # --- --max-errors (4.10)
 
 
