@@ -295,11 +295,11 @@ def _send_members(run: ApplyRun, item: Item, server_id: str, recorded_id: str) -
         run.ledger.record([Effect(key=r.key, fields={"category": other_name}, former=was) for r, was in formers])
     # In doubt before they are sent: if the run is killed in between, the next one sends them.
     run.ledger.doubt([row.key for row in rows])
-    count = sum(row.key not in run.set_aside for row in rows)
-    again = f"; its tags are sent again ({count})" if count else ""
+    # What was in doubt before stays so: its row may still say PRIVATE where an opening of unknown end has shown it.
+    strays = [row for row in rows if row.key not in run.set_aside and not row.doubtful]
+    again = f"; its tags are sent again ({len(strays)})" if strays else ""
     run.remark("category-id-changed", f"the service gave {category} another id than recorded ({server_id}){again}")
-    for row in (row for row in rows if row.key not in run.set_aside):
-        run.strays[row.key] = sent_again(row)
+    run.strays |= {row.key: sent_again(row) for row in strays}
 
 
 async def _without_id(run: ApplyRun, call: str, item: Item) -> None:

@@ -22,8 +22,10 @@ from syncengine.apply.report import RunStatus
 from syncengine.errors import Problems
 from syncengine.plan.aim import Rules
 from syncengine.plan.gate import approved_of
+from syncengine.plan.request import Scope
 from syncengine.project.model import Ownership
 from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Value
+from syncengine.sandbox import store
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests.support.memory import MEMORY
@@ -439,3 +441,18 @@ def test_a_tag_counts_as_private_until_its_opening_is_acknowledged(trouble: str)
         assert home.apply(declaring(silent)).plan is None
         home.apply(public)
         assert home.world.tags["T1"].fields["visibility"] == "PUBLIC"
+
+
+def test_a_run_for_a_category_hides_no_tag_whose_opening_has_no_known_end() -> None:
+    """A person deleted the category, so its members are sent again: but not as a doubtful row says."""
+    before, after = (category("C1", label=label) for label in ("a", "b"))
+    private, public = (tag("T1", category="C1", visibility=said) for said in ("PRIVATE", "PUBLIC"))
+    with house() as home:
+        home.apply(declaring(before, private))
+        home.apply(declaring(before, public), [Trouble(0, "answer lost")])
+        home.store.drop(store.CATEGORIES, "")
+        home.apply(declaring(after, public), scope=Scope(targets=("category/C1",)))
+        assert home.world.tags["T1"].fields["visibility"] == "PUBLIC"
+        home.apply(declaring(after, public))
+        assert home.world.tags["T1"].fields["tagCategoryId"] == home.world.category_ids["C1"]
+        assert home.planned(declaring(after, public)).changes == ()
