@@ -12,7 +12,9 @@ import pytest
 from syncengine.posted_time.pace import WIDTH
 from tests import postgresql
 from tests.sandbox.receiver import receiving
+from tests.support.ports import unused_port
 
+from .test_webhook import HOOK
 from .world import HTTP_SINK, LEDGER, World, eventually
 
 pytestmark = pytest.mark.slow
@@ -110,12 +112,14 @@ def test_sigterm_finishes_and_acknowledges_the_groups_in_hand(estate: World) -> 
         assert sorted(call["id"] for call in target.calls) == ids
 
 
-def test_fetched_groups_survive_a_sigkill_and_are_resumed(estate: World) -> None:
+@pytest.mark.parametrize("then", ["", HOOK], ids=["fetch", "webhook"])
+def test_fetched_groups_survive_a_sigkill_and_are_resumed(estate: World, then: str) -> None:
     """After SIGKILL during the first of three fetched groups, the next process delivers and acknowledges all three, and
-    its log tells of them as of any others."""
+    its log tells of them as of any others; also if it has a webhook, by which they do not come again."""
     with receiving() as target:
         target.holding.clear()
-        estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")))
+        sink = HTTP_SINK.format(url=target.url.removesuffix("/hook"))
+        estate.settings(sinks=sink)
         served = estate.serve_ready()
         estate.service.choose(reofferSeconds=3600)
         estate.post("a", "b", "c")
@@ -123,7 +127,8 @@ def test_fetched_groups_survive_a_sigkill_and_are_resumed(estate: World) -> None
         served.process.kill()
         served.process.wait()
         target.holding.set()
+        estate.settings(sinks=sink, posted=then.format(port=unused_port()))
         served = estate.serve()
+        assert sorted(served.says("taken", 3)) == [f"group {id}: SUCCESS" for id in "abc"]
         estate.all_succeed()
         assert {call["id"] for call in target.calls} == {"a", "b", "c"}
-        assert sorted(served.says("taken", 3)) == [f"group {id}: SUCCESS" for id in "abc"]

@@ -175,6 +175,7 @@ def test_a_changed_configuration_takes_effect_unless_it_is_invalid(estate: World
 
 
 def test_a_reload_in_an_outage_keeps_the_reported_failure(estate: World) -> None:
+    """The service and the log are not told that the sink has recovered until it takes a group."""
     with receiving() as pms:
         pms.answer = lambda got: (500 if got.method == "POST" else 200, {})
         sink = f"    - {{name: pms, http: {{url: '{pms.url}', json: {{}}}}}}\n"
@@ -187,6 +188,7 @@ def test_a_reload_in_an_outage_keeps_the_reported_failure(estate: World) -> None
         served.says("leading", 2)
         eventually(lambda: estate.told("reportHealthFailure") == 2)
         assert estate.told("rescindHealthFailure") == rescinded
+        assert "sink-up" not in served.events()
         pms.answer = lambda got: (201, {})
         eventually(lambda: estate.health() is None)
         estate.all_succeed()
