@@ -397,7 +397,8 @@ def _as_allowed(j: _Judgement, resource: Resource) -> Resource:
 
 
 def _judge_categories(j: _Judgement) -> None:
-    rows = {r.key: r for r in j.going(Kind.CATEGORY) if r.key not in j.taken_over}
+    # With those that stay: the members of one are in any other that has its id.
+    rows = {r.key: r for r in j.unwanted(Kind.CATEGORY) if r.key not in j.taken_over}
     # A row that shares its id with a renamed category may be that very category, so the rename decides.
     renamed = {j.recorded[old].server_id for old in j.taken_over if old.kind is Kind.CATEGORY}
     rows = {k: r for k, r in rows.items() if r.server_id not in renamed and j.scope.selects((k, r.source))}
@@ -414,6 +415,8 @@ def _judge_categories(j: _Judgement) -> None:
     ids = Counter(row.server_id for row in rows.values() if row.server_id)
     for key, row in sorted(rows.items()):  # a tag that may be in two goes with the same one in any order of rows
         if row.status is Status.RELEASED:  # a run decided that it stays, whatever else about it is in doubt
+            continue
+        if j.may_leave is not None and key not in j.may_leave:
             continue
         if row.server_id is None and elsewhere is not None:
             cure = "to delete it, first declare it again for one apply"

@@ -22,12 +22,12 @@ from syncengine.plan.losses import losses_of
 from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
 from syncengine.plan.saved import keys_of, planned_again, renamed_and_going
-from syncengine.resource import Key, Kind, Resource, Status
+from syncengine.resource import Key, Kind, Removal, Resource, Status
 from syncengine.state.records import Loss
 from tests.support.profiles import tried
 
 from .applying import Places, applied
-from .estate import NOTHING, How, Rows, ask, calls, is_as_declared, planned, says_nothing
+from .estate import NOTHING, How, Rows, ask, calls, is_as_declared, planned, row, says_nothing
 from .strategies import HISTORIES, LAST, Step
 
 To = tuple[str, str]
@@ -444,3 +444,14 @@ def keeps_a_dead_reference(case: Case) -> bool:
     return any(
         key in case.rows and case.rows[key].status is Status.DELETED for key in named - case.desired.resources.keys()
     )
+
+
+def test_a_saved_plan_knows_the_other_name_of_a_category_that_it_deletes() -> None:
+    """A rename has no known end and the old name is protected, so a member may also be there: it is deleted itself."""
+    old = row("category/C1", server_id="id-C1", status=Status.DELETED, doubtful=True, protect=True)
+    new = row("category/C2", server_id="id-C1", doubtful=True, confirmed=False)
+    rows = {each.key: each for each in (old, new, row("tag/T-1", category="C2"), row("tag/T-2", category="C1"))}
+    how = {"tag_removal": Removal.DELETE, "deletes_tags": True}
+    plan = planned("{}", rows, **how)
+    assert len(calls(plan, Stage.TAG_DELETES)) == 2
+    what_a_plan_keeps_of_its_inputs_makes_it_again(Case(rows, {}, ask("{}"), Step("{}", how), plan))
