@@ -79,21 +79,7 @@ def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], past: Past, is_li
     covered = 0
     for change in unlike:
         row, begun = rows.get(change.key), written_by.get(change.key, set())
-        # A category may have its former name too, from a rename with an unknown outcome.
-        old = rows.get(Key(Kind.CATEGORY, change.previously)) if change.previously is not None else None
-        ids = [each.server_id for each in (row, old) if each is not None and change.key.kind is Kind.CATEGORY]
-        has_two_names = len(ids) == 2 and ids[0] is not None and ids[0] == ids[1]
-        candidates = list[_Candidate]()
-        for each in reviewed:
-            if (mine := each.changes.get(change.key)) is not None:
-                # A run that lets a former name go without a call may die before it sends anything of the new one.
-                gone = (key for key in mine.formers if key in rows and rows[key].status in LET_GO)
-                lets_go = any(each.plan in written_by[key] for key in gone)
-                is_begun = each.plan in begun or (lets_go and row is None)
-                if lets_go and not is_begun:  # what is left is no rename, and the new name is as it was
-                    rest = replace(mine, previously=None, merges=UNSET, opens=UNSET)
-                    candidates.append(_Candidate(rest, is_begun=False))
-                candidates.append(_Candidate(mine, is_begun, has_two_names))
+        candidates = list(_candidates(change, reviewed, rows, written_by))
         is_rest = bool(candidates) and _is_covered(change, candidates, row)
         if is_rest or (row is not None and _is_begun(change, row, candidates, begun, reviewed, past)):
             covered += 1
@@ -122,6 +108,30 @@ def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], past: Past, is_li
         same=len(today) - len(unlike) + covered,
         excess=tuple(excess),
     )
+
+
+def _candidates(
+    change: Change,
+    reviewed: Iterable[ReviewedPlan],
+    rows: Mapping[Key, Recorded],
+    written_by: Mapping[Key, Container[str | None]],
+) -> Iterator[_Candidate]:
+    """Yield the reviewed changes of a resource. `written_by` are the plans that a row's last run applied."""
+    row = rows.get(change.key)
+    # A category may have its former name too, from a rename with an unknown outcome.
+    old = rows.get(Key(Kind.CATEGORY, change.previously)) if change.previously is not None else None
+    ids = [each.server_id for each in (row, old) if each is not None and change.key.kind is Kind.CATEGORY]
+    has_two_names = len(ids) == 2 and ids[0] is not None and ids[0] == ids[1]
+    for each in reviewed:
+        if (mine := each.changes.get(change.key)) is None:
+            continue
+        # A run that lets a former name go without a call may die before it sends anything of the new one.
+        gone = (key for key in mine.formers if key in rows and rows[key].status in LET_GO)
+        lets_go = any(each.plan in written_by[key] for key in gone)
+        is_begun = each.plan in written_by.get(change.key, ()) or (lets_go and row is None)
+        if lets_go and not is_begun:  # what is left is no rename, and the new name is as it was
+            yield _Candidate(replace(mine, previously=None, merges=UNSET, opens=UNSET), is_begun=False)
+        yield _Candidate(mine, is_begun, has_two_names)
 
 
 def _swept(plan: Plan, reviewed: Sequence[ReviewedPlan]) -> Iterator[Excess]:
