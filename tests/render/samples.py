@@ -330,10 +330,23 @@ def approved() -> Plan:
 
 
 def partly() -> Plan:
-    """Return a plan with one unit approved in the project file, one approved by an option, and open ones."""
+    """Return a plan with one unit approved in the project file, one approved by an option, and open ones.
+
+    Beside it stands all that a plan's JSON can show and the plans of tests/contract do not.
+    """
     at_hand = [Approval("4@aaaaaaaaaaaaaaaaaaaa", "syncengine.yaml", 14)]
     at_hand += [Approval("2@cccccccccccccccccccc", "--approve-deletes")]
-    return plan_of(*TAG_REMOVALS, gate=TRIPPED.with_approvals(at_hand))
+    change = updating(
+        "ACME-0044",
+        field("url", "https://pms.example.com/matters/4711", None),
+        field("modifiedTimestamp", 1_714_554_000_000, 1_714_554_000_500),
+        field("description", "Filed", "", FieldEffect.IGNORED),
+        field("createdTimestamp", 1_714_554_000_000, 1_714_554_000_500, FieldEffect.CREATE_ONLY),
+        line=44,
+        metadata_set={"Client": "ACME Canada"},
+    )
+    gate = TRIPPED.with_approvals(at_hand)
+    return plan_of(change, gate=gate, notes=NOTES[:1], diagnostics=(TOO_BROAD,))
 
 
 PLANS = {each.__name__: each for each in (empty, everything, uniform, hostile, approved, partly)}
@@ -379,7 +392,7 @@ def mixed() -> ReportFormat:
     """Return a report with applied changes and one change of each other outcome."""
     refused = CallError("url is not a URL", "upsertTags", 7, 200)
     return report_of(
-        *(result(f"ACME-{n}", Outcome.APPLIED) for n in range(11)),
+        *(result(f"ACME-{n}", Outcome.APPLIED) for n in range(2)),
         result("ACME-0042", Outcome.FAILED, refused),
         result("ACME-0043", Outcome.SKIPPED, CallError("its category was not applied"), line=20),
         result("ACME-0044", Outcome.UNKNOWN, CallError("the connection broke off", "upsertTags"), line=30),
