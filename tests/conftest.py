@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import postgresql
+from tests.cli.program import Project
+from tests.cli.service import Service, serving
 from tests.support import memory, rewriting, statements
 from tests.support.profiles import FULL
 
@@ -72,3 +74,21 @@ def postgresql_url() -> Iterator[str]:
         return
     with postgresql.running() as server:
         yield server.url()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[postgresql.Server]:
+    """A PostgreSQL server that tests may stop, and whose databases they create and drop."""
+    with postgresql.running() as running:
+        yield running
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with serving() as started:
+        yield started
+
+
+@pytest.fixture
+def project(service: Service, tmp_path: Path) -> Project:
+    return Project(tmp_path / "project", service.url)

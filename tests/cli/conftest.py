@@ -1,4 +1,4 @@
-"""Fixtures: a sandbox and a project for each test. The settled estate is made once per session."""
+"""An estate for each test, which is settled once per session."""
 
 from __future__ import annotations
 
@@ -11,30 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import postgresql
-from tests.postgresql import Server
-
 from .estate import AFTER, BEFORE, prepared
 from .program import Project
 from .service import Service, serving
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    with serving() as started:
-        yield started
-
-
-@pytest.fixture
-def project(service: Service, tmp_path: Path) -> Project:
-    return Project(tmp_path / "project", service.url)
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    """A PostgreSQL server of these tests alone: they stop it, and drop its databases."""
-    with postgresql.running() as running:
-        yield running
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,15 @@
-"""A service, a bare repository, and clones of one project that share the state in it."""
+"""A bare repository, and clones of one project that share the state in it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.program import Ended, Project, tag
-from tests.cli.service import Json, Service, serving
+from tests.cli.service import Json, Service
 
 from .places import bare, url
 
@@ -17,12 +17,6 @@ Clone = Callable[[str], Project]
 
 ONE = {"tags": [tag("ACME-1", description="one")]}
 TWO = {"tags": [tag("ACME-1", description="two"), tag("ACME-2")]}
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    with serving() as started:
-        yield started
 
 
 @pytest.fixture

@@ -46,11 +46,6 @@ def current(store: GitStore) -> Snapshot:
 
 
 @pytest.fixture
-def remote(tmp_path: Path) -> Path:
-    return bare(tmp_path / "remote.git")
-
-
-@pytest.fixture
 def store(remote: Path, tmp_path: Path) -> GitStore:
     return store_of(remote, tmp_path / "one")
 

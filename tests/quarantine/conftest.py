@@ -1,9 +1,8 @@
-"""A service that refuses the resources that a test names, and a project for it."""
+"""A service that refuses the resources that a test names, in place of the sandbox."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,11 +15,6 @@ from .refusing import Refusing, refusing
 def service() -> Iterator[Refusing]:
     with refusing() as started:
         yield started
-
-
-@pytest.fixture
-def project(service: Refusing, tmp_path: Path) -> Project:
-    return Project(tmp_path / "project", service.url)
 
 
 @pytest.fixture

@@ -40,13 +40,6 @@ def state(url: str) -> Iterator[State]:
         yield state
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[postgresql.Server]:
-    """A server of these tests alone, whose files and settings are theirs."""
-    with postgresql.running() as running:
-        yield running
-
-
 @pytest.fixture
 def database(server: postgresql.Server) -> str:
     """The URL of a new database of that server, named `st`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +17,7 @@ HELD = {
 
 
 @pytest.fixture
-def project(service: Service, tmp_path: Path) -> Project:
-    project = Project(tmp_path / "project", service.url)
+def project(project: Project) -> Project:
     project.settle(**HELD)
     return project
 
