@@ -73,6 +73,10 @@ def alike(text: str) -> str:
 
 
 JSON = ("--format", "json")
+SOME = ("activity-type/A102", "category/clients", "tag/ACME-0042", "tag/Old name")
+"""Resources that have each recorded field between them."""
+LAST_ACCEPTED = "2026-11-28T11:56:47.905"
+"""The ledger took only one group after it, which is enough to show the format."""
 APPLY = ("apply", "-y", "--lock-timeout", "0s", "--approve-deletes")
 DOCUMENTS = {
     "plan": Case(("plan", *JSON), fresh=True),
@@ -80,12 +84,12 @@ DOCUMENTS = {
     "report": Case((*APPLY, "APPROVED", *JSON), fresh=True),
     "diagnostics": Case(("validate", *JSON)),
     "diagnostics-usage": Case(("plan", "nowhere", *JSON), 64),
-    "render": Case(("render", *JSON)),
+    "render": Case(("render", "manifests/written.yaml", *JSON)),
     "test": Case(("test", *JSON), 1),
     "fmt": Case(("fmt", "--check", *JSON), 1),
     "init": Case(("init", "made", *JSON)),
     "adopt": Case(("adopt", "held.csv", *JSON), fresh=True),
-    "state-list": Case(("state", "list", *JSON)),
+    "state-list": Case(("state", "list", *SOME, *JSON)),
     "state-show": Case(("state", "show", "tag/ACME-0042", *JSON)),
     "state-export": Case(("state", "export")),
     "history": Case(("state", "history", *JSON)),
@@ -96,8 +100,8 @@ DOCUMENTS = {
     "preview": Case(("time", "preview", "g-posted", *JSON)),
     "posted-time": Case(("time", "list", *LONG_AGO, *JSON)),
     "audit": Case(("time", "audit", *LONG_AGO, *JSON), 1),
-    "time-export": Case(("time", "export", "--sink", "ledger", *JSON)),
-    "drift": Case(("drift", *LONG_AGO, "--unused", "90000d", *JSON)),
+    "time-export": Case(("time", "export", "--sink", "ledger", "--since", LAST_ACCEPTED, *JSON)),
+    "drift": Case(("drift", *LONG_AGO, "--unused", "90000d", "--exclude", "tag/[!R]*", *JSON)),
     "selection": Case(("time", "retry", "--sink", "ledger", *LONG_AGO, *JSON)),
     "selection-retry": Case(("time", "retry", "g-unknown", *JSON), 3, fresh=True),
     "pull": Case(("time", "pull", *JSON), fresh=True),

@@ -33,8 +33,9 @@ def main() -> None:
 def planned(folder: Path) -> None:
     lay_out(folder, "before")
     done(run(folder, "connector", "register"))
-    done(run(folder, "apply", "-y", "--target", "category/clients", "--target", "tag/ACME-0042"))
-    done(run(folder, "apply", "-y", "--report", "json=report.json"))
+    targets = ("--target", "category/clients", "--target", "tag/ACME-0042")
+    done(run(folder, "apply", "-y", *targets, "--report", "json=report.json"))
+    done(run(folder, "apply", "-y"))
     done(run(folder, "time", "register"))
     for groups in (GROUPS, [CHANGED]):
         with service(folder) as url:

@@ -111,11 +111,15 @@ def laid_out(folder: Path, situation: str) -> Path:
 
 def test_an_export_is_recorded_as_it_was(tmp_path: Path) -> None:
     """Importing an export into a project without a state records every resource in full, and marks it doubtful."""
-    restore(tmp_path, "planned", "state.sql", "cache.sql")
-    done = run(tmp_path, "state", "import", "exported.jsonl", "-y")
+    stateless, stored = tmp_path / "stateless", tmp_path / "stored"
+    for folder, without in ((stateless, ("state.sql", "cache.sql")), (stored, ())):
+        folder.mkdir()
+        restore(folder, "planned", *without)
+    done = run(stateless, "state", "import", "exported.jsonl", "-y")
     assert done.code == 0, done.err
-    recorded = json.loads(run(tmp_path, "state", "list", "--format", "json").out)["resources"]
-    before = json.loads((FOLDER / "state-list.json").read_text(encoding="utf-8"))["resources"]
+    recorded, before = (
+        json.loads(run(folder, "state", "list", "--format", "json").out)["resources"] for folder in (stateless, stored)
+    )
     for name in ("address", "fields", "keywords", "metadata", "source", "protect", "serverId", "status"):
         assert [each.get(name) for each in recorded] == [each.get(name) for each in before]
     assert all(each["doubtful"] for each in recorded)

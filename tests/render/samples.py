@@ -268,7 +268,7 @@ def everything() -> Plan:
 
 
 def uniform() -> Plan:
-    """Return a plan with 812 tags that change alike, 30 that change differently, and 50 new ones."""
+    """Return a plan with 812 tags that change alike, 30 that change differently, and 14 new ones."""
     alike = [updating(f"ACME-{n:04}", field("visibility", "PUBLIC", "PRIVATE"), line=n) for n in range(1, 813)]
     own = [
         changing(
@@ -284,10 +284,10 @@ def uniform() -> Plan:
             tag(f"NEW-{number}"),
             Action.CREATE,
             Source("manifests/new.yaml", 4, Row("data/new.csv", number + 1)),
-            *([field("category", None, ("acme", "bolt")[number % 2])] if number <= 40 else []),
+            *([field("category", None, ("acme", "bolt")[number % 2])] if number <= 11 else []),
             keywords_added=(f"NEW-{number}", f"EP {number}"),
         )
-        for number in range(1, 51)
+        for number in range(1, 15)
     ]
     return plan_of(*alike, *own, *new, base_url="sandbox", team=None)
 
