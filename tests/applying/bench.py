@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import httpx
 
 from syncengine.apply.report import Outcome, Result
 from syncengine.engine import Application, Applied
@@ -22,69 +19,9 @@ from syncengine.resource import Recorded, Status
 from syncengine.state.store import State, open_state
 from tests.cli.program import Project as Program
 from tests.cli.program import activity_type, category, tag
-from tests.cli.service import AT_ONCE, Json
+from tests.cli.service import AT_ONCE, KEY, Json, Service
 
-__all__ = ["AT_ONCE", "Bench", "Ended", "Json", "Sandbox", "activity_type", "category", "names_in", "numbered", "tag"]
-
-
-@dataclass(frozen=True)
-class Sandbox:
-    """A running sandbox and its control API."""
-
-    url: str
-    control: httpx.Client
-    api_key: str = "sandbox"
-
-    def say(self, path: str, body: Any = None) -> Any:
-        response = self.control.post(path, json=body)
-        assert response.status_code == 200, response.text
-        return response.json()
-
-    def reset(self) -> None:
-        self.say("/reset")
-
-    def fault(self, operation: str, **fault: Any) -> None:
-        """Set a fault; `times` is 1 unless given, and None means for ever."""
-        self.say("/faults", [{"operation": operation, **fault}])
-
-    def unavailable(self, operation: str, *, times: int | None = 6, processed: bool = False, **fault: Any) -> None:
-        """Answer 503 until the client gives up; with `processed`, the requests are processed nevertheless."""
-        self.fault(operation, status=503, headers=AT_ONCE, times=times, apply=processed, **fault)
-
-    def heal(self) -> None:
-        assert self.control.delete("/faults").status_code == 200
-
-    def choose(self, **settings: Any) -> None:
-        self.say("/settings", settings)
-
-    def person_deletes(self, kind: str, name: str, **more: str) -> None:
-        """Delete something as a person does in the console."""
-        self.say("/delete", {"kind": kind, "name": name, **more})
-
-    def holds(self) -> Json:
-        state: Json = self.control.get("/state").json()
-        return state
-
-    def tags(self) -> dict[str, Json]:
-        return {tag["name"]: tag for tag in self.holds()["tags"]}
-
-    def categories(self) -> dict[str, Json]:
-        return {category["externalId"]: category for category in self.holds()["categories"]}
-
-    def types(self) -> set[str]:
-        """Return the activity types that are not deleted."""
-        return {known["code"] for known in self.holds()["activityTypes"] if not known["deleted"]}
-
-    def sessions(self) -> Counter[str]:
-        """Count the sync sessions by state: open, completed, cancelled, expired."""
-        return Counter(session["state"] for session in self.holds()["sessions"])
-
-    def requests(self, since: int = 0) -> list[Json]:
-        found: list[Json] = self.control.get("/requests", params={"since": since}).json()["requests"]
-        return found
-
-    def last_request(self) -> int:
-        return max((request["seq"] for request in self.requests()), default=0)
+__all__ = ["AT_ONCE", "Bench", "Ended", "Json", "activity_type", "category", "names_in", "numbered", "tag"]
 
 
 @dataclass
@@ -156,12 +93,12 @@ class Bench:
     """A project's folder. `wants` writes its manifest, `apply` applies it in this process, `program` in another."""
 
     folder: Path
-    sandbox: Sandbox
+    sandbox: Service
     environ: dict[str, str] = field(default_factory=dict)
     program: Program = field(init=False)
 
     def __post_init__(self) -> None:
-        self.environ = {"SYNCENGINE_API_KEY": self.sandbox.api_key, **self.environ}
+        self.environ = {"SYNCENGINE_API_KEY": KEY, **self.environ}
         self.program = Program(self.folder, self.sandbox.url, self.environ)
 
     def settings(self, *lines: str, service: tuple[str, ...] = (), url: str | None = None) -> None:

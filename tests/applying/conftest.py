@@ -7,28 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.sandbox.app import running_sandbox
-from tests.support import loopback
+from tests.cli.service import Service, serving
 
-from .bench import Bench, Sandbox
+from .bench import Bench
 from .picky import Picky
 from .picky import picky as running_picky
 
 
 @pytest.fixture(scope="session")
-def _started() -> Iterator[Sandbox]:
-    with running_sandbox() as running, loopback.client(base_url=running.control_url) as control:
-        yield Sandbox(running.url, control, running.api_key)
+def _started() -> Iterator[Service]:
+    with serving() as started:
+        yield started
 
 
 @pytest.fixture
-def sandbox(_started: Sandbox) -> Sandbox:
+def sandbox(_started: Service) -> Service:
     _started.reset()
     return _started
 
 
 @pytest.fixture
-def bench(sandbox: Sandbox, tmp_path: Path) -> Bench:
+def bench(sandbox: Service, tmp_path: Path) -> Bench:
     return Bench(tmp_path, sandbox)
 
 

@@ -53,7 +53,7 @@ def test_an_empty_answer_gives_no_id(bench: Bench, answer: object) -> None:
 def test_an_update_carries_the_recorded_id(bench: Bench) -> None:
     """The service identifies the category by its id, not by its name."""
     bench.settle(tagCategories=[category("acme")])
-    known = bench.sandbox.categories()["acme"]["id"]
+    known = bench.sandbox.category_ids()["acme"]
     bench.wants(tagCategories=[category("acme", description="new")])
     ended = bench.apply()
     assert [item["id"] for item in ended.sent()[0]["body"]["tagCategories"]] == [known]
@@ -99,11 +99,11 @@ def renaming(bench: Bench) -> Bench:
 
 def places(bench: Bench) -> dict[str, str]:
     """Return the category of each tag."""
-    return {name: held["category"] for name, held in bench.sandbox.tags().items()}
+    return bench.sandbox.places()
 
 
 def ids(bench: Bench) -> dict[str, str]:
-    return {name: held["id"] for name, held in bench.sandbox.categories().items()}
+    return bench.sandbox.category_ids()
 
 
 @pytest.mark.parametrize("trouble", ["none", "not processed", "processed"])
@@ -125,7 +125,7 @@ def test_a_rename_that_was_not_answered_and_is_taken_back_loses_no_tag(renaming:
     renaming.wants(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
     renaming.assert_converges()
     assert places(renaming) == {"OURS-1": "old", "THEIRS-1": "old"}
-    assert renaming.sandbox.categories().keys() == {"old"}
+    assert renaming.sandbox.category_ids().keys() == {"old"}
 
 
 @pytest.mark.parametrize("is_repeat", [False, True], ids=["at once", "after one without a known outcome"])

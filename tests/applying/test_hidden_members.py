@@ -13,15 +13,15 @@ from .bench import Bench, category, tag
 
 def person_makes(bench: Bench, name: str, *, category: str | None = None, **given: Any) -> None:
     """Create a tag in the console, or change it, perhaps in a category, which is sent by the service's own id."""
-    place = {"tagCategoryId": bench.sandbox.categories()[category]["id"]} if category else {}
+    place = {"tagCategoryId": bench.sandbox.category_ids()[category]} if category else {}
     bench.sandbox.say("/tags", {"tags": [{"name": name, "additionalKeywords": ["by hand"], **place, **given}]})
 
 
 def assert_out(bench: Bench, name: str = "HAND") -> None:
     """Check that the tag exists with what people gave it, in no category, and that nothing is left to do."""
-    held = bench.sandbox.tags()[name]
+    held = bench.sandbox.tag(name)
     assert ("by hand" in held["keywords"], held.get("tagCategoryId") or None) == (True, None)
-    assert "c" not in bench.sandbox.categories()
+    assert "c" not in bench.sandbox.category_ids()
     bench.assert_at_rest()
 
 
@@ -45,7 +45,7 @@ def test_what_was_declared_without_a_category_stays_in_its_own_where_none_is_del
     bench.settle(tagCategories=[category("c")])
     person_makes(bench, "HAND", category="c")
     bench.settle(tagCategories=[category("c")], tags=[tag("HAND")])
-    assert bench.sandbox.tags()["HAND"]["tagCategoryId"] == bench.sandbox.categories()["c"]["id"]
+    assert bench.sandbox.tag("HAND")["tagCategoryId"] == bench.sandbox.category_ids()["c"]
 
 
 @pytest.mark.parametrize("listed", ["name\nHAND\n", "name,description\nHAND,theirs\n"])
@@ -93,7 +93,7 @@ OURS = tag("HAND", description="ours", keywords=["k"])
 
 def person_puts(bench: Bench, category: str) -> None:
     """Move the tag of the project in the console."""
-    place = bench.sandbox.categories()[category]["id"]
+    place = bench.sandbox.category_ids()[category]
     bench.sandbox.say("/tags", {"tags": [{"name": "HAND", "tagCategoryId": place}]})
 
 
@@ -105,7 +105,7 @@ def put(bench: Bench, **given: Any) -> None:
 
 
 def assert_declared(bench: Bench) -> None:
-    held = bench.sandbox.tags()["HAND"]
+    held = bench.sandbox.tag("HAND")
     assert ("k" in held["keywords"], held["description"]) == (True, "ours")
     bench.assert_at_rest()
 
@@ -141,10 +141,10 @@ def test_a_tag_that_is_sent_again_has_only_declared_fields(bench: Bench) -> None
     """Visibility and category stay as the people who changed them meanwhile left them."""
     bench.settle(tagCategories=[category("c"), category("theirs")], tags=[OURS])
     person_puts(bench, "theirs")
-    before = bench.sandbox.tags()["HAND"]
+    before = bench.sandbox.tag("HAND")
     bench.wants(tagCategories=[category("theirs")], tags=[OURS])
     assert bench.apply().exit_code == 0
-    assert bench.sandbox.tags()["HAND"] == before
+    assert bench.sandbox.tag("HAND") == before
     bench.assert_at_rest()
 
 
@@ -167,7 +167,7 @@ def test_a_tag_that_is_not_selected_is_sent_again_too(bench: Bench) -> None:
     put(bench)
     bench.wants(tags=[{**OURS, "description": "later"}])
     assert bench.apply(scope=Scope(targets=("category/c",))).exit_code == 0
-    assert bench.sandbox.tags()["HAND"]["description"] == "ours"
+    assert bench.sandbox.tag("HAND")["description"] == "ours"
 
 
 @pytest.mark.parametrize("where", ["of another category", "of a category that lives elsewhere"])
@@ -175,14 +175,14 @@ def test_a_tag_that_people_moved_out_of_its_category_is_moved_back_first(bench: 
     """The tag keeps what people gave it."""
     both = [category("c"), category("d")]
     bench.settle(tagCategories=both)
-    id_of_d = bench.sandbox.categories()["d"]["id"]
+    id_of_d = bench.sandbox.category_ids()["d"]
     ours = {**OURS, **({"category": "d"} if where == "of another category" else {"tagCategoryId": id_of_d})}
     bench.settle(tagCategories=both, tags=[ours])
     person_makes(bench, "HAND", category="c")
     bench.wants(tagCategories=[category("d")], tags=[ours])
     ended = bench.apply()
     assert (ended.exit_code, ended.order()) == (0, ["upsertTags", "deleteTagCategory"])
-    held = bench.sandbox.tags()["HAND"]
+    held = bench.sandbox.tag("HAND")
     assert (held["tagCategoryId"], "by hand" in held["keywords"]) == (id_of_d, True)
     assert_declared(bench)
 

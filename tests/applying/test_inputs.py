@@ -132,7 +132,7 @@ def test_what_changes_while_the_lock_is_waited_for_is_read_afterwards(bench: Ben
     rich(bench)
     with held(bench, confirming(bench, *EDITS.values())) as tell:
         assert applied(bench, tell=tell).exit_code == 0
-    assert bench.sandbox.tags().keys() == {"STAYS", "PLAIN", "GOES", "INCLUDED", "ROW", "MORE", "NEW"}
+    assert set(bench.sandbox.tags()) == {"STAYS", "PLAIN", "GOES", "INCLUDED", "ROW", "MORE", "NEW"}
     assert planned(bench) == []
 
 
@@ -145,7 +145,7 @@ def test_the_project_file_counts_as_it_stands_after_the_wait(bench: Bench, befor
     merge = confirming(bench, without, lambda bench: bench.settings(f"policy: {{tagRemoval: {after}}}"))
     with held(bench, merge) as tell:
         assert applied(bench, tell=tell).exit_code == 0
-    assert ("other words" in bench.sandbox.tags()["GOES"]["keywords"]) == (after == "forget")
+    assert ("other words" in bench.sandbox.tag("GOES")["keywords"]) == (after == "forget")
 
 
 OTHERWISE: dict[str, tuple[Edit, int, str]] = {
@@ -186,7 +186,7 @@ def test_an_edit_that_does_not_change_the_plan_is_no_obstacle(bench: Bench) -> N
     text = f"# moved\n\ntags:\n{STAYS}  - {{name: PLAIN, keywords: [second words]}}\n"
     moves = edit("manifests/plain.yaml", text), edit("manifests/other.yaml", "tags:\n  - {name: GOES}\n")
     assert applied(bench, confirm=confirming(bench, *moves)).exit_code == 0
-    assert "second words" in bench.sandbox.tags()["PLAIN"]["keywords"]
+    assert "second words" in bench.sandbox.tag("PLAIN")["keywords"]
 
 
 def test_a_rule_that_is_added_during_the_confirmation_applies(bench: Bench) -> None:
@@ -217,7 +217,7 @@ def test_after_the_wait_for_late_calls_the_files_are_compared_again(bench: Bench
     assert (len(waits), done.exit_code, codes(done)) == (1, 5, ["inputs-changed"])
     assert {request["operation"] for request in bench.sandbox.requests(seen)} == {"teamInfo"}
     assert applied(bench).exit_code == 0
-    assert bench.sandbox.tags()["LATE"]["description"] == "four"
+    assert bench.sandbox.tag("LATE")["description"] == "four"
 
 
 # --- plans, which something changes while they are read

@@ -21,7 +21,7 @@ def test_a_keyword_that_is_already_gone_is_settled_and_the_tag_sent_whole(bench:
     bench.wants(tags=[tag("EDITED-1", keywords=["first"])])
     ended = bench.apply()
     assert (ended.exit_code, ended.not_applied(), ended.order()) == (0, {}, ["deleteKeyword", "upsertTags"])
-    assert bench.sandbox.tags()["EDITED-1"]["keywords"] == ["EDITED-1", "first"]
+    assert bench.sandbox.tag("EDITED-1")["keywords"] == ["EDITED-1", "first"]
     assert bench.doubtful() == set()
     bench.assert_at_rest()
 
@@ -47,7 +47,7 @@ def test_a_tag_that_is_gone_is_made_again_by_the_run_that_finds_out(
     bench.wants(tags=[tag("EDITED-1", description="whole", **after)])
     ended = bench.apply()
     assert (ended.exit_code, ended.not_applied(), ended.order()) == (0, {}, [operation, "upsertTags"])
-    held = bench.sandbox.tags()["EDITED-1"]
+    held = bench.sandbox.tag("EDITED-1")
     assert (held["description"], held["metadata"]) == ("whole", after.get("metadata", {}))
     assert held["keywords"] == ["EDITED-1", *after.get("keywords", [])]
     with bench.state() as state:
@@ -87,7 +87,7 @@ def test_a_repair_that_fails_leaves_the_tag_doubtful(bench: Bench) -> None:
     assert (ended.exit_code, ended.outcomes) == (3, {"tag/EDITED-1": "failed"})
     assert bench.doubtful() == {"tag/EDITED-1"}
     bench.assert_converges()
-    assert bench.sandbox.tags().keys() == {"EDITED-1"}
+    assert set(bench.sandbox.tags()) == {"EDITED-1"}
 
 
 @pytest.mark.parametrize(("kind", "removal"), [("tag", "retire"), ("tag", "delete"), ("category", "forget")])
@@ -100,7 +100,7 @@ def test_what_is_to_leave_and_is_already_gone_is_settled(bench: Bench, kind: str
     bench.wants(**{section: [make("STAYS-1")]})
     ended = bench.apply()
     assert (ended.exit_code, ended.outcomes) == (0, {f"{kind}/LEAVES-1": "applied"})
-    assert {*bench.sandbox.tags(), *bench.sandbox.categories()} == {"STAYS-1"}
+    assert {*bench.sandbox.tags(), *bench.sandbox.category_ids()} == {"STAYS-1"}
     bench.assert_at_rest()
 
 
@@ -120,10 +120,10 @@ def test_a_mistyped_path_settles_nothing(bench: Bench) -> None:
         warnings = [d.message for d in ended.applied.report.diagnostics if d.code == "only-404"]
         assert len(warnings) == 1
         assert all("/tag/keyword/remove" in words for words in (*warnings, *map(ended.words, ended.outcomes)))
-    assert all("words" in str(held["keywords"]) for held in bench.sandbox.tags().values())
+    assert all("words" in str(held["keywords"]) for held in bench.sandbox.state()["tags"])
     bench.settings()
     bench.assert_converges()
-    assert all("words" not in str(held["keywords"]) for held in bench.sandbox.tags().values())
+    assert all("words" not in str(held["keywords"]) for held in bench.sandbox.state()["tags"])
 
 
 def test_a_mistyped_path_deletes_no_category_and_no_tag(bench: Bench) -> None:
@@ -134,7 +134,7 @@ def test_a_mistyped_path_deletes_no_category_and_no_tag(bench: Bench) -> None:
     ended = bench.apply()
     assert (ended.exit_code, set(ended.outcomes.values())) == (3, {"failed"})
     assert {"category/leaves", "tag/TAG-1", "tag/TAG-2"} == ended.not_applied().keys()
-    assert (bench.sandbox.tags().keys(), bench.sandbox.categories().keys()) == ({"TAG-1", "TAG-2"}, {"leaves"})
+    assert (set(bench.sandbox.tags()), bench.sandbox.category_ids().keys()) == ({"TAG-1", "TAG-2"}, {"leaves"})
 
 
 ELSEWHERE = "deleteKeyword: {path: /v2/keyword/delete"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from syncengine.apply.report import ItemEnded, Retrying, SessionOpened
+from tests.cli.service import KEY
 
 from .bench import AT_ONCE, Bench, activity_type, category, numbered, tag
 
@@ -146,7 +147,7 @@ def test_an_error_that_says_nothing_is_not_shown_as_braces(bench: Bench, status:
     assert bench.apply().words("tag/T-1") == words
 
 
-SAID = "key sandbox may not do this"
+SAID = f"key {KEY} may not do this"
 ECHOES: dict[str, tuple[int, object]] = {
     "an item": (200, {"errors": [{"index": 0, "errorDescription": SAID}]}),
     "another answer": (200, [SAID]),
@@ -156,11 +157,10 @@ ECHOES: dict[str, tuple[int, object]] = {
 @pytest.mark.parametrize(("status", "body"), ECHOES.values(), ids=ECHOES)
 def test_the_key_is_in_no_report_state_or_event(status: int, body: Any, bench: Bench, tmp_path: Path) -> None:
     """The API key is hidden even when the service repeats it in an error."""
-    key = bench.environ["SYNCENGINE_API_KEY"] = "sandbox"
     bench.sandbox.fault("upsertTags", status=status, body=body, times=None)
     bench.wants(tags=[tag("T-1")])
     told: list[object] = []
     ended = bench.apply(tell=told.append)
     assert "key *** may not do this" in ended.words("tag/T-1")
-    assert key not in repr(told) + repr(ended.applied.report)
-    assert all(f"key {key}".encode() not in path.read_bytes() for path in tmp_path.rglob("*.db*"))
+    assert KEY not in repr(told) + repr(ended.applied.report)
+    assert all(KEY.encode() not in path.read_bytes() for path in tmp_path.rglob("*.db*"))

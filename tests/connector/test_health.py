@@ -124,13 +124,13 @@ def test_a_failure_is_reported_and_cleared_by_hand(service: Service, project: Pr
 
 
 def reported(service: Service) -> Any:
-    health = service.control.get("/state").json()["connection"]["health"]
+    health = service.state()["connection"]["health"]
     return health and {name: health[name] for name in ("errorType", "userErrorMessage")}
 
 
 def test_a_failure_that_a_person_reported_stays(service: Service, project: Project) -> None:
     """A person's report replaces ours, and neither the running process nor a later one rescinds it."""
-    service.control.post("/settings", json={"holdSeconds": 0})
+    service.choose(holdSeconds=0)
     project.settings("postedTime: {deliver: [{name: a, jsonl: {path: o.jsonl}}]}")
     assert project.run("time", "pull").code == 0
     with closing(open_database(project.loaded().state, write=True)) as state:

@@ -130,7 +130,7 @@ def test_the_project_file_says_which_system_is_connected(tmp_path: Path) -> None
         for lines, expected in (((), "syncengine"), (("connectorType: Ledger 7",), "Ledger 7")):
             project.settings(service=lines)
             assert project.run("connector", "register").code == 0
-            state = service.control.get("/state").json()
+            state = service.state()
             assert state["connection"]["connector"]["connectorType"] == expected
 
 

@@ -255,7 +255,7 @@ def wrong(made: Estate) -> list[str]:
     found = [f"the last apply ended with {done.code}: {done.lines}"] if done.code else []
     found += [f"the last plan ended with {after.code}: {after.out[:2000]}"] if after.code else []
     found += [] if tags == made.truth.tags else [f"the service holds {tags}, not {made.truth.tags}"]
-    return [*found, *made.broken, *backwards(made.service.control.get("/requests").json()["requests"])]
+    return [*found, *made.broken, *backwards(made.service.requests())]
 
 
 def figures(made: Estate) -> dict[str, Any]:

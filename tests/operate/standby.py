@@ -79,11 +79,10 @@ postedTime:
 
     def post(self) -> None:
         self.posted.append(f"g{len(self.posted):04}")
-        response = self.service.control.post("/posted-time", json={"groups": [{"groupId": self.posted[-1]}]})
-        assert response.status_code == 200, response.text
+        self.service.say("/posted-time", {"groups": [{"groupId": self.posted[-1]}]})
 
     def has_all(self) -> bool:
-        groups = self.service.control.get("/state").json()["postedTime"]
+        groups = self.service.state()["postedTime"]
         return {group["groupId"] for group in groups if group["state"] == "success"} == set(self.posted)
 
     def sent_by(self, host: str) -> list[Got]:

@@ -28,33 +28,32 @@ from syncengine.plan.saved import load, save
 from syncengine.project.files import OWN_FOLDER
 from syncengine.project.model import Project
 from syncengine.render.documents import SHOWN
-from syncengine.sandbox.app import running_sandbox
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
-from tests.applying.bench import Bench, Sandbox
+from tests.applying.bench import Bench
+from tests.cli.service import Service, serving
 from tests.manifest.loading import write
 from tests.manifest.test_lints import SUSPICIOUS
-from tests.support import loopback
 from tests.support.profiles import tried
 
 from .strategies import manifests
 
 
 @pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with running_sandbox() as running, loopback.client(base_url=running.control_url) as control:
-        yield Sandbox(running.url, control, running.api_key)
+def sandbox() -> Iterator[Service]:
+    with serving() as started:
+        yield started
 
 
 @contextmanager
-def new_bench(sandbox: Sandbox) -> Iterator[Bench]:
+def new_bench(sandbox: Service) -> Iterator[Bench]:
     sandbox.reset()
     with tempfile.TemporaryDirectory() as folder:
         yield Bench(Path(folder), sandbox)
 
 
 @pytest.fixture
-def bench(sandbox: Sandbox) -> Iterator[Bench]:
+def bench(sandbox: Service) -> Iterator[Bench]:
     with new_bench(sandbox) as made:
         yield made
 
@@ -176,7 +175,7 @@ def estates(draw: Any) -> Estate:
 @settings(max_examples=tried(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(estates(), st.booleans()), min_size=2, max_size=8))
 def test_any_edit_gives_the_plan_that_is_made_without_a_cache(
-    sandbox: Sandbox, edits: list[tuple[Estate, bool]]
+    sandbox: Service, edits: list[tuple[Estate, bool]]
 ) -> None:
     """Changes, notes, stages, records, gate, summary, diagnostics, prior digests; or the same problems."""
     with new_bench(sandbox) as bench:

@@ -48,8 +48,7 @@ class Team:
 
     def post(self, *tags: str | Json, **more: Any) -> None:
         named = [tag if isinstance(tag, dict) else {"name": tag} for tag in tags]
-        response = self.service.control.post("/posted-time", json={"tags": named, **more})
-        assert response.status_code == 200, response.text
+        self.service.say("/posted-time", {"tags": named, **more})
 
     def edit(self, name: str, **fields: Any) -> None:
         """Edit a tag in the console and post time with it."""
@@ -102,7 +101,7 @@ def test_each_kind_of_drift_is_found_once_by_reading_alone(team: Team) -> None:
     assert {each["address"]: each["kind"] for each in document["findings"]} == EACH
     assert set(team.service.asked()[before:]) == READS
     assert (team.project.files(), team.service.holds()) == (files, held)
-    assert team.service.control.get("/state").json()["connection"]["mechanism"] is None
+    assert team.service.state()["connection"]["mechanism"] is None
     coverage = document["coverage"]
     assert (coverage["tags"], coverage["seen"], coverage["groups"], coverage["complete"]) == (3, 3, 11, True)
     shown = {each["address"]: (each["recorded"], each["seen"], each["groups"]) for each in document["findings"]}

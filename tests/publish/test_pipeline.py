@@ -236,7 +236,7 @@ def test_scheduled_jobs_send_everything_again_or_fail_on_drift(forge: Forge) -> 
     sent, held = forge.service.asked(), forge.service.holds()
     quiet = checked(forge.drift(night))
     assert "### No drift" in quiet.summary + quiet.log
-    forge.service.control.post("/posted-time", json={"tags": [{"name": "BY-HAND"}]})
+    forge.service.say("/posted-time", {"tags": [{"name": "BY-HAND"}]})
     found = checked(forge.drift(night), passed=False)
     assert "### Drift: 1 unknown" in found.summary + found.log
     assert "BY-HAND" not in found.summary + found.log

@@ -29,7 +29,7 @@ def test_posted_time_is_delivered_and_acknowledged_with_the_ledgers_reference(es
     estate.deliver("a", "b", "c")
     assert estate.ledger() == ["a", "b", "c"]
     assert estate.posted()["a"]["externalId"] == "L-a"
-    assert estate.service.control.post("/posted-time/offer", json={"groupId": "a"}).status_code == 200
+    estate.service.say("/posted-time/offer", {"groupId": "a"})
     eventually(lambda: len(estate.posted()["a"]["told"]) == 2)
     assert [told["status"] for told in estate.posted()["a"]["told"]] == ["SUCCESS", "SUCCESS"]
     assert estate.ledger() == ["a", "b", "c"]

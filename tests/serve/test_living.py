@@ -325,6 +325,6 @@ def test_nothing_is_applied_while_the_project_file_on_disk_is_invalid(estate: Wo
     eventually(lambda: estate.ledger() == ["g-1"])
     estate.settings(every="500ms", more="policy: {tagRemoval: forget}")
     eventually(lambda: estate.project.rows()["tag/GOES"]["status"] == "released")
-    assert "other words" in {word for held in estate.state()["tags"] for word in held["keywords"]}
+    assert "other words" in {word for held in estate.service.state()["tags"] for word in held["keywords"]}
     eventually(lambda: estate.answer("/readyz")["configuration"] is None)
     assert served.stop() == 0

@@ -190,8 +190,7 @@ class World:
     def post(self, *ids: str, **given: Any) -> None:
         """Post time as a user does, in one operation."""
         groups = [{"groupId": id, "tag": "ACME", **given} for id in ids]
-        response = self.service.control.post("/posted-time", json={"groups": groups})
-        assert response.status_code == 200, response.text
+        self.service.say("/posted-time", {"groups": groups})
 
     def subscribe_another(self) -> None:
         """Register the webhook of another connector."""
@@ -207,19 +206,15 @@ class World:
     def all_succeed(self) -> None:
         eventually(lambda: set(self.states().values()) == {"success"})
 
-    def state(self) -> dict[str, Any]:
-        state: dict[str, Any] = self.service.control.get("/state").json()
-        return state
-
     def posted(self) -> dict[str, dict[str, Any]]:
         """Posted groups as the service sees them, by id."""
-        return {group["groupId"]: group for group in self.state()["postedTime"]}
+        return {group["groupId"]: group for group in self.service.state()["postedTime"]}
 
     def states(self) -> dict[str, str]:
         return {id: group["state"] for id, group in self.posted().items()}
 
     def connection(self) -> dict[str, Any]:
-        connection: dict[str, Any] = self.state()["connection"]
+        connection: dict[str, Any] = self.service.state()["connection"]
         return connection
 
     def health(self) -> dict[str, Any] | None:
