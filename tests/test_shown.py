@@ -13,9 +13,10 @@ from pathlib import Path
 
 from tests.cli.program import Project, tag
 from tests.cli.service import serving
-from tests.git_state.places import bare, url
+from tests.git_state.places import url
 from tests.pull_requests.clones import Clone
 from tests.quarantine.refusing import refusing
+from tests.support.git import bare
 from tests.support.pages import ROOT, WRITES, blocks
 
 CHANGING = re.compile(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 from collections.abc import Iterator
 
 import pytest
+
+from tests.support.git import bare, git
 
 from .program import Project, tag
 from .service import serving
@@ -166,12 +167,12 @@ def test_the_command_that_approves_an_undo_names_its_file(applied: Project) -> N
 
 def test_an_unknown_git_remote_is_reported_with_the_cure(project: Project) -> None:
     """If the remote has no state, the message asks to check its name before a new state is begun."""
-    subprocess.run(["git", "init", "--quiet", str(project.folder)], check=True)
+    git(project.folder, "init", "--quiet")
     project.settings("state: git+ref://origin/refs/syncengine/prod")
     done = project.run("plan")
     assert (done.code, "correct the name, or run `git remote add origin URL`" in done.err) == (1, True)
-    subprocess.run(["git", "init", "--quiet", "--bare", str(project.folder.parent / "remote.git")], check=True)
-    subprocess.run(["git", "remote", "add", "origin", "../remote.git"], cwd=project.folder, check=True)
+    bare(project.folder.parent / "remote.git")
+    git(project.folder, "remote", "add", "origin", "../remote.git")
     done = project.run("plan")
     assert (done.code, "check the name, begin a new state" in done.err) == (4, True)
 

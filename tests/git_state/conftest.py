@@ -10,8 +10,9 @@ import pytest
 
 from tests.cli.program import Ended, Project, tag
 from tests.cli.service import Json, Service
+from tests.support.git import bare
 
-from .places import bare, url
+from .places import url
 
 Clone = Callable[[str], Project]
 

@@ -1,8 +1,7 @@
-"""Places of states in Git for tests: a bare repository, and a store in memory with the same protocol."""
+"""Places of states in Git for tests, and a store in memory with the same protocol as a repository."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,17 +13,6 @@ from syncengine.state.git_repository import Superseded
 from syncengine.state.git_store import Content, GitPlace, Snapshot, Version
 
 REF = "refs/syncengine/test"
-
-
-def git(folder: Path, *words: str) -> str:
-    """Run Git and return its output."""
-    return subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True, text=True).stdout.strip()
-
-
-def bare(folder: Path, *words: str) -> Path:
-    """Create a bare repository for states."""
-    subprocess.run(["git", "init", "--quiet", "--bare", *words, str(folder)], check=True)
-    return folder
 
 
 def url(repository: Path, name: str = REF) -> str:

@@ -14,9 +14,10 @@ import pytest
 
 from tests.cli.program import Project
 from tests.support import warm
+from tests.support.git import git
 
 from .conftest import TWO, applies, fails, rests, succeeds, versions
-from .places import REF, git
+from .places import REF
 
 pytestmark = pytest.mark.slow
 

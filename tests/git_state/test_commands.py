@@ -14,10 +14,10 @@ from syncengine.resource import Body, Key, Recorded
 from syncengine.state.git_repository import Remote
 from tests.cli.program import Project, tag
 from tests.cli.service import Service
-from tests.support.git import commit_all
+from tests.support.git import bare, commit_all, git
 
 from .conftest import ONE, TWO, Clone, applies, fails, offered, rests, succeeds, versions
-from .places import REF, bare, git, place_of, url
+from .places import REF, place_of, url
 from .test_kills import opened
 
 pytestmark = pytest.mark.slow
@@ -360,7 +360,7 @@ def test_settings_that_git_reads_by_itself_are_not_passed_on(
     """Only those of the project's own repository are; hosts would refuse a duplicated header."""
     project = clone("one")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(project.folder / "gitconfig"))
-    git(project.folder, "config", "--global", "http.extraHeader", "X: user")
+    git(project.folder, "config", "--file", "gitconfig", "http.extraHeader", "X: user")
     with_origin(project, str(remote))
     git(project.folder, "config", "http.https://git.example.com/.extraHeader", "X: job")
     found = Remote.of_name("origin", project.folder)

@@ -19,10 +19,11 @@ from syncengine.state.store import State, open_state
 from syncengine.state.working_copy import open_to_write
 from tests.applying.crash_model import Clockwork, Ending, House, Time
 from tests.applying.test_crashes import HISTORY, OFTEN, RENAMES, Step, walk
+from tests.support.git import bare
 from tests.support.memory import MEMORY
 from tests.support.profiles import tried
 
-from .places import MemoryPlace, MemoryStore, bare, place_of
+from .places import MemoryPlace, MemoryStore, place_of
 
 pytestmark = pytest.mark.slow
 

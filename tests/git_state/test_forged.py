@@ -13,9 +13,10 @@ from syncengine.state.removal import trim
 from syncengine.state.store import open_state
 from syncengine.state.tables import CALLS
 from tests.cli.program import Project, tag
+from tests.support.git import git
 
 from .conftest import ONE, Clone, applies, fails, succeeds, versions
-from .places import REF, git
+from .places import REF
 from .test_store import forge
 
 pytestmark = pytest.mark.slow

@@ -18,9 +18,10 @@ from syncengine.state.store import State, open_state
 from tests.cli.program import Project, category, tag
 from tests.cli.service import Service
 from tests.support import warm
+from tests.support.git import bare, git
 
 from .conftest import Clone, applies, fails, succeeds
-from .places import REF, bare, git, place_of
+from .places import REF, place_of
 from .test_store import hook
 
 pytestmark = pytest.mark.slow

@@ -12,9 +12,10 @@ from syncengine.state.holder import Holder
 from tests.cli.program import Project, ended
 from tests.cli.service import Service
 from tests.support import warm
+from tests.support.git import git
 
 from .conftest import TWO, Clone, fails, offered, rests, succeeds
-from .places import REF, git, place_of
+from .places import REF, place_of
 from .test_kills import opened, publish, published
 from .test_store import hook
 

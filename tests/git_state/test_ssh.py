@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.git import git
 from tests.support.ports import unused_port
 
 from .conftest import Clone, fails, rests, succeeds
-from .places import REF, git
+from .places import REF
 
 SSHD = shutil.which("sshd") or ("/usr/sbin/sshd" if Path("/usr/sbin/sshd").exists() else None)
 PATIENCE_SECONDS = 20.0

@@ -17,8 +17,9 @@ from syncengine.errors import SyncengineError
 from syncengine.state.git_repository import BareRepository, Remote, Superseded
 from syncengine.state.git_store import FORMAT, Content, GitPlace, GitStore, Snapshot, VersionInfo, lock_rows
 from syncengine.state.tables import VERSION
+from tests.support.git import bare, git
 
-from .places import REF, bare, git, place_of
+from .places import REF, place_of
 
 pytestmark = pytest.mark.slow
 

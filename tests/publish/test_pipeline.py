@@ -19,7 +19,7 @@ from tests.cli.program import Project, tag
 from tests.cli.service import KEY, Json, Service, serving
 from tests.publish.forge import Event, GitHubRunner, GitLabRunner, JobEnd
 from tests.publish.hosts import TOKEN, Imitation, imitation
-from tests.support.git import commit_all, git
+from tests.support.git import bare, commit_all, git
 
 pytestmark = pytest.mark.slow
 
@@ -99,9 +99,8 @@ def roles(postgresql_url: str) -> Iterator[dict[str, str]]:
 @pytest.fixture(params=["github", "gitlab"])
 def forge(request: pytest.FixtureRequest, tmp_path: Path, roles: dict[str, str]) -> Iterator[Forge]:
     """A project with CI files, whose manifests were applied by hand once."""
-    bare, folder = tmp_path / "bare.git", tmp_path / "author"
-    git(tmp_path, "init", "-q", "--bare", str(bare))
-    git(tmp_path, "clone", "-q", str(bare), str(folder))
+    origin, folder = bare(tmp_path / "bare.git"), tmp_path / "author"
+    git(tmp_path, "clone", "-q", str(origin), str(folder))
     with serving() as service, imitation(request.param) as host:
         author = Project(folder, service.url)
         author.settings("state: {env: SYNCENGINE_STATE}")
@@ -109,7 +108,7 @@ def forge(request: pytest.FixtureRequest, tmp_path: Path, roles: dict[str, str])
         assert author.run("init", "--ci", request.param, "--install", "firm-syncengine==2.0").code == 0
         assert author.run("fmt").code == 0
         (folder / ".gitignore").write_text(".syncengine/\nplan.json\nreport.json\nreviewed/\n")
-        made = Forge(author, service, host, *_jobs(request.param, tmp_path, bare, host, roles), roles["writer"])
+        made = Forge(author, service, host, *_jobs(request.param, tmp_path, origin, host, roles), roles["writer"])
         git(folder, "checkout", "-q", "-b", "main")
         commit_all(folder, "first")
         git(folder, "push", "-q", "origin", "main")

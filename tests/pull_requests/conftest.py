@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.git import bare
 from tests.support.once import made_once
 
 from .clones import PROJECT, Clone, Forge, tags
 
 
 def forged(folder: Path) -> Forge:
-    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(folder / "origin.git")], check=True)
-    return Forge(folder)
+    forge = Forge(folder)
+    bare(forge.bare)
+    return forge
 
 
 @pytest.fixture

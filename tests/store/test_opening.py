@@ -7,7 +7,6 @@ import random
 import shutil
 import sqlite3
 import stat
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from syncengine.errors import SyncengineError
 from syncengine.state.records import Attempt
 from syncengine.state.store import open_state
 from syncengine.state.tables import VERSION
+from tests.support.git import git
 
 from .estate import HERE, applied, applying, run, tag, whole
 
@@ -180,10 +180,10 @@ def _is_damaged(path: Path) -> None:
 
 def _is_tracked_by_git(path: Path) -> None:
     """An untracked state in the same repository is accepted."""
-    subprocess.run(["git", "init", "-q", str(path.parent)], check=True)
+    git(path.parent, "init", "-q")
     open_state(str(path), write=True).close()
     open_state(str(path), write=True).close()
-    subprocess.run(["git", "-C", str(path.parent), "add", path.name], check=True)
+    git(path.parent, "add", path.name)
 
 
 @pytest.mark.parametrize("write", [True, False])

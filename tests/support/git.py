@@ -31,3 +31,9 @@ def commit_all(folder: Path, message: str = "a change") -> str:
     git(folder, "add", "--all")
     git(folder, "commit", "-q", "--allow-empty", "-m", message)
     return git(folder, "rev-parse", "HEAD")
+
+
+def bare(folder: Path, *words: str) -> Path:
+    """Create a bare repository, and return its folder."""
+    git(folder.parent, "init", "-q", "--bare", *words, str(folder))
+    return folder
