@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +15,9 @@ import pytest
 
 from tests.support.once import made_once
 from tests.support.ports import database_answers, unused_port
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 PASSWORD = "maria-pa55-never-to-be-seen"
-PATIENCE_SECONDS = 60.0
 
 
 @contextmanager
@@ -64,10 +63,7 @@ def running() -> Iterator[str]:
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **user)
     try:
-        until = time.monotonic() + PATIENCE_SECONDS
-        while not database_answers(url):
-            assert time.monotonic() < until, (folder / "log").read_text()
-            time.sleep(0.05)
+        eventually(lambda: database_answers(url), (folder / "log").read_text)
         yield url
     finally:
         process.terminate()

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,11 +18,11 @@ import sqlalchemy as sa
 
 from tests.support.once import made_once
 from tests.support.ports import database_answers, unused_port
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 OFFERED = os.environ.get("SYNCENGINE_TEST_POSTGRESQL")
 """A SQLAlchemy URL of a database that may be emptied."""
 PASSWORD = "pg-pa55-never-to-be-seen"
-PATIENCE_SECONDS = 60.0
 
 
 def _binaries() -> Path | None:
@@ -66,10 +65,7 @@ class Server:
         command += ["-h", "127.0.0.1", "-k", ""]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen([*command, "-c", "fsync=off"], stdout=log, stderr=log, cwd="/", **self.user)
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not self.answers():
-            assert time.monotonic() < end, (self.folder / "log").read_text()
-            time.sleep(0.05)
+        eventually(self.answers, (self.folder / "log").read_text)
 
     def stop(self) -> None:
         """Stop the server at once, which cuts its connections."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import httpx
 
 from syncengine.sandbox.app import running_sandbox
 from tests.support import loopback
+from tests.support.waiting import eventually
 
 Json = dict[str, Any]
 
@@ -24,9 +24,6 @@ AT_ONCE = {"Retry-After": "0"}
 
 MINTED = {"id", "tagCategoryId", "touched"}
 """Fields whose values the service chooses, different in each run."""
-
-PATIENCE_SECONDS = 30.0
-"""How long `wait_for` waits for a request."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +118,7 @@ class Service:
 
     def wait_for(self, operation: str, count: int = 1) -> None:
         """Wait until the service got `count` requests for `operation`."""
-        until = time.monotonic() + PATIENCE_SECONDS
-        while self.asked().count(operation) < count:
-            assert time.monotonic() < until, f"{operation} was never asked: {self.asked()}"
-            time.sleep(0.01)
+        eventually(lambda: self.asked().count(operation) >= count, self.asked)
 
 
 def _without_minted(held: Json) -> Json:

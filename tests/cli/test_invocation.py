@@ -17,8 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import PATIENCE_SECONDS
+
 from .program import PROGRAM, Ended, Project, in_shell, tag
-from .service import KEY, PATIENCE_SECONDS, Service
+from .service import KEY, Service
 
 pytestmark = pytest.mark.slow
 

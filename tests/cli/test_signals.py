@@ -19,9 +19,9 @@ from syncengine.state.store import open_state
 from tests.dripping import BODY, Dripping
 from tests.dripping import dripping as running
 from tests.support.git import git
+from tests.support.waiting import eventually
 from tests.support.warm import Started
 
-from ..sandbox.receiver import eventually
 from .conftest import Estate
 from .estate import DELETES_TAGS
 from .program import PROGRAM, REPOSITORY, Ended, Project, category, ended, read_until, tag

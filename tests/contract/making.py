@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.contract.program import Ended, keep, lay_out, restore, run, service, start
-from tests.sandbox.receiver import eventually
 from tests.support import loopback
+from tests.support.waiting import eventually
 
 GROUPS: list[dict[str, Any]] = [
     {"groupId": "g-posted", "tag": "ACME-0042", "description": "Reply to the examiner", "totalDurationSecs": 3600},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from tests.cli.program import Project, ended
 from tests.cli.service import Service
 from tests.support import warm
 from tests.support.git import git
+from tests.support.waiting import eventually
 
 from .conftest import TWO, Clone, fails, offered, rests, succeeds
 from .places import REF, place_of
@@ -20,8 +20,6 @@ from .test_kills import opened, publish, published
 from .test_store import hook
 
 pytestmark = pytest.mark.slow
-
-PATIENCE = 20.0
 
 
 def sending(project: Project, service: Service) -> warm.Started:
@@ -79,10 +77,7 @@ def test_a_heartbeat_after_a_rewind_keeps_the_published_rows(remote: Path, tmp_p
     locked = git(remote, "rev-parse", REF)
     publish(state, "tag/A")
     git(remote, "update-ref", REF, locked)
-    until = time.monotonic() + PATIENCE
-    while git(remote, "rev-parse", REF) == locked:
-        assert time.monotonic() < until, "there is no heartbeat"
-        time.sleep(0.05)
+    eventually(lambda: git(remote, "rev-parse", REF) != locked)
     lease.abandon()
     state.abandon()
     assert published(place_of(remote, tmp_path / "two")) == ["tag/A"]

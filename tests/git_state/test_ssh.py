@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +15,12 @@ import pytest
 
 from tests.support.git import git
 from tests.support.ports import unused_port
+from tests.support.waiting import eventually
 
 from .conftest import Clone, fails, rests, succeeds
 from .places import REF
 
 SSHD = shutil.which("sshd") or ("/usr/sbin/sshd" if Path("/usr/sbin/sshd").exists() else None)
-PATIENCE_SECONDS = 20.0
 
 pytestmark = [
     pytest.mark.skipif(SSHD is None or shutil.which("ssh") is None, reason="sshd or ssh is not installed"),
@@ -64,10 +63,7 @@ def server(tmp_path: Path) -> Iterator[SshServer]:
         Path("/run/sshd").mkdir(exist_ok=True)
     server: list[str | Path] = [SSHD, "-D", "-e", "-p", str(port), "-f", folder / "config"]
     with (folder / "log").open("wb") as log, subprocess.Popen(server, stderr=log) as process:
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not _answers(port):
-            assert time.monotonic() < end, (folder / "log").read_text()
-            time.sleep(0.05)
+        eventually(lambda: _answers(port), (folder / "log").read_text)
         options = f"-i {folder}/user -o IdentitiesOnly=yes -o UserKnownHostsFile={folder}/known -F none"
         yield SshServer(port, f"ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new {options}")
         process.terminate()

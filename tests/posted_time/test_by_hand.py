@@ -20,8 +20,9 @@ from tests.cli.program import Ended
 from tests.cli.service import AT_ONCE, KEY
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE
 from tests.posted_time.receiver import receiving
-from tests.serve.world import LEDGER, World, eventually, world
+from tests.serve.world import LEDGER, World, world
 from tests.support import loopback
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -32,6 +32,7 @@ from tests.posted_time.projects import delivery_to, project, run_sql
 from tests.posted_time.samples import raw, row, some
 from tests.posted_time.worker import work
 from tests.support.ports import unused_port
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 from tests.support.warm import working
 
 pytestmark = pytest.mark.slow
@@ -84,10 +85,7 @@ def locked(server: postgresql.Server, statement: str) -> Iterator[None]:
 
 
 def wait_for_rows(server: postgresql.Server, count: int) -> None:
-    until = time.monotonic() + 10
-    while len(ids(server)) < count:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    eventually(lambda: len(ids(server)) >= count)
 
 
 def receipts(server: postgresql.Server) -> list[str]:
@@ -513,14 +511,11 @@ def pooled(server: postgresql.Server) -> Iterator[str]:
         process = subprocess.Popen([program, folder / "ini"], stdout=log, stderr=log, cwd="/", **user)  # type: ignore[call-overload] # the user, as root
     url = f"postgresql+psycopg://tester:{postgresql.PASSWORD}@127.0.0.1:{port}/postgres"
     try:
-        until = time.monotonic() + postgresql.PATIENCE_SECONDS
-        while not postgresql.Server(folder, port).answers():
-            assert time.monotonic() < until, (folder / "log").read_text()
-            time.sleep(0.05)
+        eventually(postgresql.Server(folder, port).answers, (folder / "log").read_text)
         yield url
     finally:
         process.terminate()
-        process.wait(postgresql.PATIENCE_SECONDS)
+        process.wait(PATIENCE_SECONDS)
         shutil.rmtree(folder)
 
 

@@ -24,9 +24,10 @@ from syncengine.serve.probes import Server
 from syncengine.service.answers import read_json
 from tests.posted_time.projects import in_ledger
 from tests.serve.in_process import work
-from tests.serve.world import CALLER_KEY, eventually, world
+from tests.serve.world import CALLER_KEY, world
 from tests.support import loopback
 from tests.support.ports import unused_port
+from tests.support.waiting import eventually
 
 from .desk import at_work
 from .line import Line, group, line

@@ -5,27 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from time import monotonic, sleep
-from typing import Any, TypeVar
+from typing import Any
 
 from tests.support.quiet import QuietHandler, listening
-
-T = TypeVar("T")
-
-PATIENCE_SECONDS = 30.0
-"""The longest wait of a test for something that must happen."""
-
-
-def eventually(look: Callable[[], T]) -> T:
-    """Call `look` until its result is true, and return that result."""
-    end = monotonic() + PATIENCE_SECONDS
-    while not (seen := look()):
-        assert monotonic() < end, "it did not happen"
-        sleep(0.01)
-    return seen
+from tests.support.waiting import eventually
 
 
 @dataclass

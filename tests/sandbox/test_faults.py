@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from syncengine.sandbox.faults import Fault, Faults
+from tests.support.waiting import eventually
 
 from .conftest import Talking
-from .receiver import eventually
 
 
 def statuses(running: Talking, times: int) -> list[int]:

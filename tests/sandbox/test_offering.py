@@ -14,9 +14,10 @@ import pytest
 
 from syncengine.sandbox.posted_time import answered, next_call
 from tests.dripping import BODY, HEADERS, dripping
+from tests.support.waiting import eventually
 
 from .conftest import Asking, Talking
-from .receiver import Receiver, eventually, receiving
+from .receiver import Receiver, receiving
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ from syncengine.posted_time.pace import WIDTH
 from tests import postgresql
 from tests.sandbox.receiver import receiving
 from tests.support.ports import unused_port
+from tests.support.waiting import eventually
 
 from .test_webhook import HOOK
-from .world import HTTP_SINK, LEDGER, World, eventually
+from .world import HTTP_SINK, LEDGER, World
 
 pytestmark = pytest.mark.slow
 

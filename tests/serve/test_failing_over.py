@@ -21,10 +21,11 @@ from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
 from tests import postgresql
 from tests.cli.program import tag
+from tests.support.waiting import eventually
 from tests.support.warm import working
 
 from .in_process import process_in
-from .world import World, eventually
+from .world import World
 
 pytestmark = pytest.mark.slow
 

@@ -16,9 +16,10 @@ import pytest
 from tests.cli.program import tag
 from tests.posted_time.receiver import receiving
 from tests.support.ports import unused_port
+from tests.support.waiting import eventually
 
 from .test_webhook import HOOK
-from .world import CALLER_KEY, LEDGER, World, eventually
+from .world import CALLER_KEY, LEDGER, World
 
 pytestmark = pytest.mark.slow
 

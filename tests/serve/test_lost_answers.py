@@ -15,10 +15,11 @@ import pytest
 from tests.cli.service import KEY
 from tests.support import loopback
 from tests.support.ports import unused_port
+from tests.support.waiting import eventually
 
 from .in_process import work
 from .test_webhook import HOOK
-from .world import LEDGER, World, eventually
+from .world import LEDGER, World
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,9 @@ from tests import mariadb, postgresql
 from tests.cli.program import tag
 from tests.dripping import BODY, dripping
 from tests.posted_time.receiver import Got, receiving
+from tests.support.waiting import eventually
 
-from .world import World, eventually
+from .world import World
 
 pytestmark = pytest.mark.slow
 

@@ -19,9 +19,10 @@ from tests.cli.service import KEY
 from tests.posted_time.receiver import receiving as receiving_all
 from tests.sandbox.receiver import receiving
 from tests.support.ports import unused_port
+from tests.support.waiting import eventually
 
 from .in_process import work
-from .world import HTTP_SINK, LEDGER, World, eventually
+from .world import HTTP_SINK, LEDGER, World
 
 pytestmark = pytest.mark.slow
 

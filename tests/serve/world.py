@@ -6,13 +6,12 @@ import json
 import signal
 import sqlite3
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 
@@ -20,10 +19,9 @@ from tests.cli.program import Project
 from tests.cli.service import KEY, Service, serving
 from tests.support import loopback
 from tests.support.ports import unused_port
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 from tests.support.warm import Started
 
-T = TypeVar("T")
-PATIENCE_SECONDS = 60.0
 LAST_ANSWERS = 1.0
 """The seconds that a hurried process takes for its last answers."""
 CALLER_KEY = "caller-9b1d-never-to-be-seen"
@@ -53,16 +51,6 @@ def hurry() -> None:
     # The command imports this name as it starts.
     pace = Pace(first=0.1, longest=1.0, empty=0.2, down=0.5)
     process.Process = partial(process.Process, pace=pace)  # type: ignore[assignment, misc]
-
-
-def eventually(look: Callable[[], T | None]) -> T:
-    """Call `look` until its result is true, and return that result; the pauses between calls grow."""
-    end, pause = time.monotonic() + PATIENCE_SECONDS, 0.01
-    while not (seen := look()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(pause)
-        pause = min(1.5 * pause, 0.1)
-    return seen
 
 
 @dataclass

@@ -22,6 +22,7 @@ from syncengine.state.store import open_state
 from syncengine.state.tables import LOCK
 from tests.postgresql import Server
 from tests.support.ports import database_answers, unused_port
+from tests.support.waiting import eventually
 
 from .estate import HERE, tag
 
@@ -191,10 +192,7 @@ def pooled(server: Server, folder: Path, url: str) -> Iterator[str]:
     process = subprocess.Popen([program, "-q", folder / "pgbouncer.ini"], stderr=subprocess.DEVNULL, cwd="/", **user)
     try:
         there = address.set(port=port).render_as_string(hide_password=False)
-        until = time.monotonic() + 20
-        while not database_answers(there):
-            assert time.monotonic() < until, "PgBouncer does not answer"
-            time.sleep(0.05)
+        eventually(lambda: database_answers(there))
         yield there
     finally:
         process.terminate()

@@ -21,8 +21,8 @@ import sqlalchemy as sa
 from tests import postgresql
 from tests.cli.program import PROGRAM, Project
 from tests.posted_time.receiver import Receiver, receiving
-from tests.serve.world import eventually
 from tests.support.ports import unused_port
+from tests.support.waiting import eventually
 
 TABLE = "CREATE TABLE time (id TEXT NOT NULL, matter TEXT)"
 INSERT = '"INSERT INTO time (id, matter) VALUES (:id, :matter)"'
