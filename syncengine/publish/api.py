@@ -109,8 +109,8 @@ class HostApi:
 
         The host names the next page as a link or a number. Only a page on itself gets the token.
         """
-        address = f"{path}{'&' if '?' in path else '?'}per_page={PER_PAGE}"
-        for _ in range(MOST_PAGES):
+        address = first = f"{path}{'&' if '?' in path else '?'}per_page={PER_PAGE}"
+        for turn in range(1, MOST_PAGES + 1):
             data, headers = self.get(address)
             items = data.get(key) if key is not None and isinstance(data, dict) else data
             if not isinstance(items, list):
@@ -122,7 +122,10 @@ class HostApi:
                 if origin(address) != origin(self._url):
                     raise self._trouble(" names a next page on another host, which must not get the token")
             elif number.isascii() and number.isdigit():
-                address = f"{path}{'&' if '?' in path else '?'}per_page={PER_PAGE}&page={number}"
+                address = f"{first}&page={number}"
+            elif len(items) == PER_PAGE and not headers.keys() & {"link", "x-next-page"}:
+                # The only page of a list, or a proxy keeps such headers: a further page tells.
+                address = f"{first}&page={turn + 1}"
             else:
                 return
         raise self._trouble(f": {path} has more than {MOST_PAGES} pages")
