@@ -11,8 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from msgspec import UNSET, Struct
-from msgspec.structs import replace
+from msgspec import Struct
 
 from syncengine.content import ValueChange, value_changes
 from syncengine.plan.aim import RemovalCause
@@ -129,8 +128,6 @@ def _candidates(
         gone = (key for key in mine.formers if key in rows and rows[key].status in LET_GO)
         lets_go = any(each.plan in written_by[key] for key in gone)
         is_begun = each.plan in written_by.get(change.key, ()) or (lets_go and row is None)
-        if lets_go and not is_begun:  # what is left is no rename, and the new name is as it was
-            yield _Candidate(replace(mine, previously=None, merges=UNSET, opens=UNSET), is_begun=False)
         yield _Candidate(mine, is_begun, has_two_names)
 
 

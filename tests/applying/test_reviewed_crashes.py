@@ -134,18 +134,13 @@ def test_a_tag_sent_before_another_category_goes_may_be_sent_again(instant: int,
     accept_parts((Manifest(there, RULE), Manifest({}, RULE), Manifest(today, RULE)), [Trouble(instant, what)])
 
 
-@pytest.mark.parametrize("exists", [False, True], ids=["new", "existing"])
 @pytest.mark.parametrize("visibility", ["PRIVATE", "PUBLIC"])
 @pytest.mark.parametrize("how", Removal)
 @pytest.mark.parametrize("instant", range(4))
-def test_a_rename_goes_on_when_its_former_name_was_let_go(
-    instant: int, how: Removal, visibility: str, exists: bool
-) -> None:
+def test_a_rename_goes_on_when_its_former_name_was_let_go(instant: int, how: Removal, visibility: str) -> None:
     """A tag without keywords is retired, and any is forgotten, without a call: before the new name is sent."""
     old, new = Key(Kind.TAG, "T1"), Key(Kind.TAG, "T2")
-    names = [old, new] if exists else [old]
-    body = Body({**NO_NAME, "visibility": visibility})
-    there = Manifest({name: Resource(name, body, PLACE) for name in names}, RULE)
+    there = Manifest({old: Resource(old, Body({**NO_NAME, "visibility": visibility}), PLACE)}, RULE)
     fields = {**NO_NAME, "visibility": "PUBLIC", "description": "a"}
     renamed = {new: Resource(new, Body(fields), PLACE, previously=("T1",))}
     manifest, dies = Manifest(renamed, RULE, {old: Removed(old, how, PLACE)}), [Trouble(instant, "dies before")]
