@@ -18,7 +18,7 @@ from syncengine.apply.report import CallError, ItemEnded, Outcome
 from syncengine.apply.run import ApplyRun, category_of, sent_again
 from syncengine.effects import Effect
 from syncengine.plan.calls import Item
-from syncengine.resource import Key, Kind, Status
+from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.service.operations import (
     ADD_KEYWORDS,
     DELETE_KEYWORD,
@@ -32,6 +32,7 @@ from syncengine.service.operations import (
     category_body,
     tag_body,
 )
+from syncengine.state.history import last_writer
 
 HALVED = frozenset({400, 413, 422})
 """Status codes of a rejected batch for which a single item may be the cause."""
@@ -294,12 +295,22 @@ def _send_members(run: ApplyRun, item: Item, server_id: str, recorded_id: str) -
         formers = ((row, None if row.status is Status.ACTIVE else category) for row in members)
         run.ledger.record([Effect(key=r.key, fields={"category": other_name}, former=was) for r, was in formers])
     # In doubt before they are sent: if the run is killed in between, the next one sends them.
-    run.ledger.doubt([row.key for row in rows])
-    # What was in doubt before stays so: its row may still say PRIVATE where an opening of unknown end has shown it.
-    strays = [row for row in rows if row.key not in run.set_aside and not row.doubtful]
+    run.ledger.doubt([row.key for row in rows if not row.doubtful])
+    strays = [row for row in rows if row.key not in run.set_aside and not _may_be_open(run, row)]
     again = f"; its tags are sent again ({len(strays)})" if strays else ""
     run.remark("category-id-changed", f"the service gave {category} another id than recorded ({server_id}){again}")
     run.strays |= {row.key: sent_again(row) for row in strays}
+
+
+def _may_be_open(run: ApplyRun, row: Recorded) -> bool:
+    """Return whether a tag that is recorded as PRIVATE may be public, since a call for it has no known end.
+
+    Sent as recorded it would be hidden, so it waits for the next whole plan.
+    """
+    if not row.doubtful or row.body.fields.get("visibility") != "PRIVATE":
+        return False
+    last = last_writer(run.ledger.history(row.key))
+    return last is None or last.call is not None
 
 
 async def _without_id(run: ApplyRun, call: str, item: Item) -> None:

@@ -456,3 +456,19 @@ def test_a_run_for_a_category_hides_no_tag_whose_opening_has_no_known_end() -> N
         home.apply(declaring(after, public))
         assert home.world.tags["T1"].fields["tagCategoryId"] == home.world.category_ids["C1"]
         assert home.planned(declaring(after, public)).changes == ()
+
+
+@pytest.mark.parametrize("instant", range(5, 7))
+@pytest.mark.parametrize("visibility", ["PRIVATE", "PUBLIC"])
+def test_a_saved_plan_that_goes_on_sends_the_members_of_a_new_category(instant: int, visibility: str) -> None:
+    """Their doubt is that of the run that died before it sent them: no call for them has an unknown end."""
+    before, after = (category("C1", label=label) for label in ("a", "b"))
+    member = tag("T1", category="C1", visibility=visibility)
+    with house() as home:
+        home.apply(declaring(before, member))
+        home.store.drop(store.CATEGORIES, "")
+        ending = home.apply(declaring(after, member), [Trouble(instant, "dies before")])
+        assert ending.died
+        assert home.resume(ending) is not None
+        assert home.world.tags["T1"].fields["tagCategoryId"] == home.world.category_ids["C1"]
+        assert home.planned(declaring(after, member)).changes == ()
