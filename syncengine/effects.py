@@ -28,15 +28,15 @@ from syncengine.resource import (
 class Effect(Struct, frozen=True, gc=False, kw_only=True):
     """The effect that an acknowledged call has on the resource `key`.
 
-    `fields`, `keywords` and `metadata` are added (written by intend); `cleared`, `keywords_dropped` and
-    `metadata_dropped` are removed (written by settle). `status` is the status afterwards; DELETED is written by intend,
-    because a resource whose deletion is under way may be gone. `whole` means that the call carries the whole resource,
-    so that its acknowledgement ends any doubt, but for what the row of a tag holds beyond it and later calls delete.
-    `rest` is what a tag in doubt holds after these: the one that leaves no more ends the doubt. `former` is the old key
-    of a renamed category, whose server id the new category takes over; effects on its tags have it, too. `unsure` is
-    the status afterwards where the call may miss the resource, since it may have left the deleted category; its row
-    stays in doubt. Without a `status`, nobody knows that the resource is in that category at all. `source` and
-    `protect` are those of the current declaration.
+    `fields`, `keywords` and `metadata` are added (written by intend, but that a tag was made public by settle);
+    `cleared`, `keywords_dropped` and `metadata_dropped` are removed (written by settle). `status` is the status
+    afterwards; DELETED is written by intend, because a resource whose deletion is under way may be gone. `whole` means
+    that the call carries the whole resource, so that its acknowledgement ends any doubt, but for what the row of a tag
+    holds beyond it and later calls delete. `rest` is what a tag in doubt holds after these: the one that leaves no more
+    ends the doubt. `former` is the old key of a renamed category, whose server id the new category takes over; effects
+    on its tags have it, too. `unsure` is the status afterwards where the call may miss the resource, since it may have
+    left the deleted category; its row stays in doubt. Without a `status`, nobody knows that the resource is in that
+    category at all. `source` and `protect` are those of the current declaration.
     """
 
     key: Key
