@@ -10,15 +10,13 @@ import pytest
 
 from syncengine.errors import SyncengineError, Usage
 from syncengine.sandbox.app import running_sandbox
-from syncengine.service.client import Client, Conduct
-from syncengine.service.operations import FETCH_POSTED_TIME, TEAM_INFO, UPSERT_TAG
+from syncengine.service.client import Client
+from syncengine.service.operations import FETCH_POSTED_TIME
 from syncengine.service.posted_time import Unreadable, fetch, group_id, groups_in, groups_of, listed, update_status
 from tests.support import loopback
 
-from .scripted import CUT, OK, Reply, Scripted, saying
-from .talking import BUSY, KEY, key, talk, talking
-
-# --- limits
+from .scripted import OK, Reply, saying
+from .talking import BUSY, KEY, talking
 
 
 async def listed_ids(caller: Client, *limit: int, **given: Any) -> list[str | None]:
@@ -51,26 +49,12 @@ def test_the_limit_is_sent_in_the_query() -> None:
     assert paths == ["/connect/api/postedtime?limit=7", "/connect/api/postedtime"]
 
 
-# --- a fetch is slow
-
-
 def test_a_fetch_that_is_not_answered_in_its_time_is_not_repeated() -> None:
     """No posted time within a minute is no trouble: `timed_out` is set after one request."""
     with talking(Reply(until=asyncio.Event()), timeout=0.5) as service:
         answer = service.call(FETCH_POSTED_TIME, None, timeout=0.05)
     assert (answer.timed_out, answer.status, answer.summary) == (True, None, "no answer within 0.05 s")
     assert [heard.path for heard in service.server.heard].count("/connect/api/postedtime") == 1
-
-
-def test_a_client_without_a_breaker_calls_on_after_trouble() -> None:
-    async def scene(server: Scripted, _: Client) -> Any:
-        async with Client(server.url, key, conduct=Conduct(attempts=1, breaks=False)) as caller:
-            return [(await caller.call(operation)).status for operation in (UPSERT_TAG, TEAM_INFO)]
-
-    assert talk((CUT, OK), scene) == [None, 200]
-
-
-# --- answers
 
 
 @pytest.mark.parametrize(
@@ -99,17 +83,6 @@ def test_an_invalid_group_id_is_none(group: Any) -> None:
     assert group_id(group) is None
 
 
-def test_a_status_holds_only_the_fields_that_are_set() -> None:
-    """No null is sent."""
-    with talking(OK) as service:
-        service.wait(update_status(service.caller, "g1", "SUCCESS", external_id="4711"))
-        service.wait(update_status(service.caller, "g2", "FAILURE", "Assign a tag."))
-    assert [msgspec.json.decode(heard.body) for heard in service.server.heard] == [
-        {"timeGroupId": "g1", "status": "SUCCESS", "externalId": "4711"},
-        {"timeGroupId": "g2", "status": "FAILURE", "message": "Assign a tag."},
-    ]
-
-
 def test_a_failed_page_is_an_error_and_no_shorter_list() -> None:
     words = r"503 \(no content type, 4 bytes\)"
     page = saying([{"groupId": "a", "submissionTime": 5}])
@@ -117,41 +90,32 @@ def test_a_failed_page_is_an_error_and_no_shorter_list() -> None:
         service.wait(listed_ids(service.caller, 2))
 
 
-# --- pages
+LISTS = {
+    "none": ([], 10),
+    "pages that split an instant": ([2000 + n // 7 for n in range(70)], 10),
+    **{f"{n} of one instant, in pages of 5": ([2000] * n + [1000] * 3 + [3000], 5) for n in (4, 5, 6, 20)},
+}
 
 
-def _listed(submissions: list[int], page: int) -> tuple[list[str], int]:
-    """The ids that a sandbox with these groups lists, newest first, and the number of requests."""
+@pytest.mark.parametrize(("submissions", "page"), LISTS.values(), ids=LISTS)
+def test_each_group_is_listed_once_and_the_newest_first(submissions: list[int], page: int) -> None:
+    """Although pages begin or end among the groups of one instant, and even if they are full of these."""
     with running_sandbox() as running, loopback.client(base_url=running.control_url) as control:
         control.post("/settings", json={"holdSeconds": 0})
         loopback.get(f"{running.url}/postedtime", headers={"x-api-key": running.api_key})
         groups = [{"groupId": f"g{n}", "submissionTime": at} for n, at in enumerate(submissions)]
         control.post("/posted-time", json={"groups": groups})
 
-        async def pages() -> list[str]:
+        async def play() -> list[str | None]:
             async with Client(running.url, lambda *, fresh=False: running.api_key) as caller:
-                return [group_id(group) or "" async for group in listed(caller, page)]
+                return await listed_ids(caller, page)
 
-        ids = asyncio.run(pages())
-        asked = [r["operation"] for r in control.get("/requests").json()["requests"]]
-        return ids, asked.count("listPostedTime")
-
-
-def test_many_groups_are_listed_once_although_pages_split_those_of_one_instant() -> None:
-    """The order is newest first. An empty list takes one request."""
-    submissions = [1_700_000_000_000 + n // 7 for n in range(70)]
-    ids, _ = _listed(submissions, 10)
-    assert sorted(ids) == sorted(f"g{n}" for n in range(70))
-    times = [submissions[int(id[1:])] for id in ids]
+        ids = asyncio.run(play())
+        requests = [each["operation"] for each in control.get("/requests").json()["requests"]]
+    assert sorted(map(str, ids)) == sorted(f"g{n}" for n in range(len(submissions)))
+    times = [submissions[int(str(id)[1:])] for id in ids]
     assert times == sorted(times, reverse=True)
-    assert _listed([], 10) == ([], 1)
-
-
-@pytest.mark.parametrize("sharing", [4, 5, 6, 20])
-def test_a_page_full_of_one_instant_hides_no_group(sharing: int) -> None:
-    """Fewer, as many, or more groups than a page share an instant: they and the older groups are all found."""
-    ids, _ = _listed([2000] * sharing + [1000] * 3 + [3000], 5)
-    assert sorted(ids) == sorted(f"g{n}" for n in range(sharing + 4))
+    assert submissions or requests.count("listPostedTime") == 1
 
 
 def test_an_instant_that_hides_groups_is_reported() -> None:
@@ -180,9 +144,6 @@ def test_an_ambiguous_group_id_is_none(id: bytes, more: bytes) -> None:
     ids = [group.id if isinstance(group, Unreadable) else group_id(group) for group in found]
     assert ids[0] is None
     assert more or ids == [None, "aä"]
-
-
-# --- the API key in posted time
 
 
 @pytest.mark.parametrize("number", ["1", "NaN"])
