@@ -30,7 +30,6 @@ from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.schemas import schemas
 from syncengine.serve.probes import Metrics
-from syncengine.service.operations import OPERATIONS, Operation
 from syncengine.templating.filters import ENTRIES, FilterEntry
 from tests.support import warm
 from tests.support.formats import fitting
@@ -209,13 +208,6 @@ def test_every_kind_of_sink_is_described(kind: str) -> None:
     """One table says how often it gets a group, and the page of all settings has an example."""
     assert f"\n| `{kind}`" in text_of(DOCS / "posted-time.md")
     assert f"      {kind}:" in text_of(DOCS / "posted-time-settings.md")
-
-
-@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.id)
-def test_every_operation_of_the_service_is_described(operation: Operation) -> None:
-    """Each is listed with the method and the path that we use."""
-    row = rf"^\| `{operation.id}`[^|]*\| {operation.method} \| {operation.path} \|"
-    assert re.search(row, text_of(DOCS / "service.md"), re.MULTILINE)
 
 
 def test_every_state_of_a_group_is_described() -> None:

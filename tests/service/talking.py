@@ -49,12 +49,14 @@ class Talk(NamedTuple):
 
 
 @contextmanager
-def talking(*script: Reply, **given: Any) -> Iterator[Talk]:
+def talking(*script: Reply, login: str = "", **given: Any) -> Iterator[Talk]:
+    """`login` stands before the host in the address that the client is given."""
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
             server = runner.run(stack.enter_async_context(serving(*script)))
-            yield Talk(server, runner.run(stack.enter_async_context(client(server, **given))), runner.run)
+            caller = client(server.url.replace("//", f"//{login}"), **given)
+            yield Talk(server, runner.run(stack.enter_async_context(caller)), runner.run)
         finally:
             runner.run(stack.aclose())
 

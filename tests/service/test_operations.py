@@ -8,30 +8,11 @@ from typing import Any
 import pytest
 
 from syncengine.effects import Effect
-from syncengine.plan.calls import OPERATION_OF
 from syncengine.resource import Key, Kind
-from syncengine.service.operations import (
-    BATCH_LIMIT,
-    OPERATIONS,
-    SINGLE_BODIES,
-    Operation,
-    activity_type_body,
-    category_body,
-    tag_body,
-)
+from syncengine.service.operations import OPERATIONS, SINGLE_BODIES, activity_type_body, category_body, tag_body
 from tests.support.pages import ROOT
 
 TAG, CATEGORY, TYPE = Key(Kind.TAG, "T-1"), Key(Kind.CATEGORY, "acme"), Key(Kind.ACTIVITY_TYPE, "A101")
-SESSIONS = {"startSyncSession", "completeSyncSession", "cancelSyncSession"}
-UNPLANNED = {"teamInfo", "upsertTag"}
-"""teamInfo is called before a plan is sent; upsertTag is not needed, as the batch does the same."""
-
-OF_THE_CONNECTOR = {
-    *("fetchPostedTime", "listPostedTime", "updatePostedTimeStatus"),
-    *("registerFetchClient", "unregisterFetchClient", "registerWebhook", "unregisterWebhook"),
-    *("registerConnector", "reportHealthFailure", "rescindHealthFailure"),
-}
-"""Operations for posted time, registration and health, which no plan contains."""
 
 
 def test_the_operations_are_those_of_docs_service() -> None:
@@ -39,21 +20,6 @@ def test_the_operations_are_those_of_docs_service() -> None:
     page = (ROOT / "docs/service.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)`[^|]* \| (GET|POST) \| (/\S+) \|", page, re.MULTILINE)
     assert sorted((id, each.method, each.path) for id, each in OPERATIONS.items()) == sorted(rows)
-
-
-@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_every_planned_operation_has_a_body(operation: Operation) -> None:
-    """A batch has a list, a single call has a function, and a call about a session has the session's id."""
-    unplanned = operation.id in UNPLANNED | OF_THE_CONNECTOR
-    batch = operation.items is not None
-    single = operation.id in SINGLE_BODIES
-    assert batch + single + (operation.id in SESSIONS) + unplanned == 1
-    assert batch or single or operation not in OPERATION_OF.values()
-    assert operation.limit == (BATCH_LIMIT if batch else 1)
-
-
-def whole(**given: Any) -> Effect:
-    return Effect(**{"key": TAG, "whole": True, **given})
 
 
 def test_a_tag_is_sent_with_exactly_its_declared_fields() -> None:
@@ -65,13 +31,14 @@ def test_a_tag_is_sent_with_exactly_its_declared_fields() -> None:
         "createdTimestamp": 1714554000000,
         "visibility": "PRIVATE",
     }
-    effect = whole(fields={**fields, "category": "acme"}, keywords=("EP 1", "T-1"), metadata={"Client": "Acme"})
+    metadata = {"Client": "Acme"}
+    effect = Effect(key=TAG, fields={**fields, "category": "acme"}, keywords=("EP 1", "T-1"), metadata=metadata)
     assert tag_body(effect, "id-7", spell_name=False) == {
         **fields,
         "name": "T-1",
         "tagCategoryId": "id-7",
         "assigneeExternalIds": ["jd", "ab"],
-        "metadata": {"Client": "Acme"},
+        "metadata": metadata,
         "additionalKeywords": ["EP 1"],
     }
 
@@ -80,7 +47,8 @@ def test_a_cleared_field_is_sent_as_an_explicit_empty_value() -> None:
     """An empty string or list, or the path `/`; fields that cannot be cleared are left out."""
     cleared = ("url", "category", "assigneeExternalIds", "path", "description", "closedTimestamp")
     empty = {"url": "", "tagCategoryId": "", "assigneeExternalIds": [], "path": "/"}
-    assert tag_body(whole(cleared=cleared), None, spell_name=False) == {"name": "T-1", **empty}
+    effect = Effect(key=TAG, cleared=cleared)
+    assert tag_body(effect, None, spell_name=False) == {"name": "T-1", **empty}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +59,7 @@ def test_the_name_is_listed_as_a_keyword_if_the_service_would_not_add_it(
     excluded: bool, spell_name: bool, listed: list[str]
 ) -> None:
     """For a tag that declares its name as a keyword but excludes it, and for an update that must restore it."""
-    effect = whole(fields={"excludeTagNameKeyword": excluded}, keywords=("k", "T-1"))
+    effect = Effect(key=TAG, fields={"excludeTagNameKeyword": excluded}, keywords=("k", "T-1"))
     assert tag_body(effect, None, spell_name=spell_name)["additionalKeywords"] == listed
 
 
