@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from syncengine.apply.report import CallError, Circumstances, Outcome, Report, Result, RunStatus, Session, Totals
@@ -75,6 +78,14 @@ class Page(HTMLParser):
 
 def page_words(plan: Plan) -> str:
     return Page(plan_html(plan)).text
+
+
+SHORT: dict[str, Callable[[Plan], str]] = {
+    "text": lambda plan: plan_text(plan, Look(width=400)),
+    "markdown": lambda plan: re.sub("[*`]", "", plan_markdown(plan)),
+    "html": page_words,
+}
+in_short = pytest.mark.parametrize("render", SHORT.values(), ids=SHORT)
 
 
 def tag(name: str) -> Key:

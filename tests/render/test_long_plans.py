@@ -14,7 +14,7 @@ from syncengine.render.escape import cells
 from syncengine.render.style import Look
 from syncengine.resource import Body, Row, Source, Value
 
-from .samples import at, category, changing, field, page_words, plan_html, plan_markdown, plan_of, plan_text, tag
+from .samples import SHORT, at, category, changing, field, in_short, plan_of, plan_text, tag
 
 TITLES = ("Opposition against EP 1 234 567", "Licence", "Trade mark ACME", "Appeal", "Lease", "Audit", "M&A")
 
@@ -116,13 +116,6 @@ def test_resources_of_several_templates_have_their_own_places() -> None:
 # --- deleted categories
 
 
-SHORT: dict[str, Callable[[Plan], str]] = {
-    "text": lambda plan: plan_text(plan, Look(width=120)),
-    "markdown": lambda plan: plan_markdown(plan).replace("`", ""),
-    "html": page_words,
-}
-in_short = pytest.mark.parametrize("render", SHORT.values(), ids=SHORT)
-
 NOT_DECLARED = "no manifest declares it"
 
 
@@ -157,14 +150,6 @@ def test_sixty_deleted_categories_are_one_row_with_an_example(render: Callable[[
     assert "also deletes any tags in them that were created outside this project" in shown
     assert shown.count(NOT_DECLARED) == (1 if render is not SHORT["html"] else 61)
     assert 'e.g. cat-00: label: "Client 0"; description: "Since 1900"; keywords: "client"' in shown
-
-
-@pytest.mark.parametrize(
-    "render", [plan_html, lambda plan: plan_text(plan, Look(verbose=True))], ids=["html", "verbose"]
-)
-def test_the_page_and_verbose_show_the_values_of_each_deletion(render: Callable[[Plan], str]) -> None:
-    shown = render(plan_of(*SIXTY, *(along(f"T-{n:02}", n) for n in range(60))))
-    assert [n for n in range(60) if f"Since {1900 + n}" not in shown or f"Matter of {n}" not in shown] == []
 
 
 @in_short

@@ -15,7 +15,7 @@ from syncengine.plan.diff import Action, FieldChange, FieldEffect
 from syncengine.render.ci import github
 from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.documents import diagnostics_json, plan_document
-from syncengine.render.escape import cells, cut, excerpts, quoted, visible, wrapped
+from syncengine.render.escape import cells, cut, excerpts, visible, wrapped
 from syncengine.render.report import report_text
 from syncengine.render.state import rows_text
 from syncengine.render.style import Look
@@ -86,11 +86,6 @@ def test_letters_have_a_width_by_which_words_are_cut_and_wrapped() -> None:
 
 
 # --- contents ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("value", "shown"), [('a "b"', '"a \\"b\\""'), ("C:\\new", '"C:\\\\new"'), ("\n", '"\\n"')])
-def test_a_value_between_quotes_cannot_end_them(value: str, shown: str) -> None:
-    assert quoted(value) == shown
 
 
 def test_a_sweep_without_recorded_types_is_shown() -> None:
