@@ -72,8 +72,8 @@ from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.saved import INCONSISTENT
 from syncengine.plan.undo import record_of, record_of_undo, undo_plan
 from syncengine.project import git
-from syncengine.project.ci_job import actor, is_ci, job_url
 from syncengine.project.model import Project
+from syncengine.project.runner import Holder, actor, is_ci, job_url
 from syncengine.project.signals import is_interrupt, pause
 from syncengine.resource import Key
 from syncengine.service.answers import Answer
@@ -81,7 +81,6 @@ from syncengine.service.client import Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.history import Run
-from syncengine.state.holder import Holder
 from syncengine.state.lock import Lease
 from syncengine.state.store import State, open_state
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from syncengine.http.replies import tidy
+from syncengine.http.exchange import tidy
 from syncengine.service.answers import Answer
 from syncengine.service.operations import Operation
 

@@ -21,9 +21,9 @@ from syncengine.cli.options import Globals, collect_rarely, group_with_globals, 
 from syncengine.cli.output import Output, output_format, printing_command, show
 from syncengine.cli.streams import Lines
 from syncengine.errors import AuthFailed, ExitCode, GateTripped, LockHeld, SyncengineError, Usage, WrongTeam
-from syncengine.project.ci_job import is_ci
 from syncengine.project.files import write_whole
 from syncengine.project.model import Project
+from syncengine.project.runner import is_ci
 from syncengine.render.escape import file_name, visible
 from syncengine.render.formats import ConnectorFormat, HealthFormat, ReportedHealth
 

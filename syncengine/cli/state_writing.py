@@ -18,11 +18,11 @@ from syncengine.connector.connection import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage
 from syncengine.project.files import content_of
 from syncengine.project.git_ref import is_git_ref
+from syncengine.project.runner import Holder
 from syncengine.render import state as rendering
 from syncengine.render.words import count_of, when
 from syncengine.state import transfer
 from syncengine.state.folder_memory import memory_of
-from syncengine.state.holder import Holder
 from syncengine.state.store import open_state, refuse_vanished
 from syncengine.tools import state_edits
 from syncengine.tools.state_edits import named_run, refuse_unknown, writing

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from syncengine.errors import Interrupted, SyncengineError, Usage, as_bug
-from syncengine.project.ci_job import is_on
+from syncengine.project.runner import is_on
 from syncengine.project.signals import is_interrupt
 from syncengine.render.escape import harmless, visible
 

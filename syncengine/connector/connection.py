@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from syncengine.errors import AuthFailed, Unreachable, WrongTeam
 from syncengine.project.model import Project
+from syncengine.project.runner import Holder
 from syncengine.project.signals import not_ignored
 from syncengine.service.client import Client, Conduct, Endpoint
 from syncengine.service.operations import OPERATIONS, TEAM_INFO
 from syncengine.state.connector import bind
 from syncengine.state.database import LockLost
 from syncengine.state.folder_memory import FolderMemory, memory_of
-from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
 
 AGAIN = "repeat unchanged once it answers"

@@ -15,8 +15,7 @@ import httpx
 
 from syncengine.content import sha256_of
 from syncengine.document.json_text import Steps, steps_of, value_at
-from syncengine.http.exchange import PORTS
-from syncengine.http.replies import Reply, tidy
+from syncengine.http.exchange import PORTS, Reply, tidy
 from syncengine.project.delivery_schema import Paging
 
 NEXT = frozenset({"next", "nextoffset", "odatanextlink"}) | {

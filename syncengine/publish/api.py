@@ -16,9 +16,17 @@ import httpx
 
 from syncengine.document.json_text import InvalidJson, decode_json, encode_json
 from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
-from syncengine.http.exchange import BlockingClient, Misconfigured, cause_of
+from syncengine.http.exchange import (
+    RETRIABLE,
+    BlockingClient,
+    Misconfigured,
+    Reply,
+    cause_of,
+    retry_after,
+    tidy,
+    without,
+)
 from syncengine.http.list_pages import next_link, origin
-from syncengine.http.replies import RETRIABLE, Reply, retry_after, tidy, without
 from syncengine.service.client import ATTEMPTS, wait_before
 
 T = TypeVar("T")

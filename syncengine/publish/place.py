@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from syncengine.errors import SyncengineError, Usage
-from syncengine.project.ci_job import job_url
+from syncengine.project.runner import job_url
 
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 PROJECT = re.compile(r"[\w./-]+")

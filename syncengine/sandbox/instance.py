@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from syncengine.document.json_text import InvalidJson, decode_json
-from syncengine.http.replies import HIDDEN
+from syncengine.http.exchange import HIDDEN
 from syncengine.sandbox.bodies import ApiError, Rule, RuleAnswer, RuleRequest
 from syncengine.sandbox.faults import Faults
 from syncengine.sandbox.rules import health_message

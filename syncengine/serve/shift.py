@@ -26,13 +26,13 @@ from syncengine.posted_time.loops import Acknowledging, Fetching, WebhookRegiste
 from syncengine.posted_time.mechanism import MechanismTaken, Registrar, callback_of
 from syncengine.posted_time.pace import BackOff, slept
 from syncengine.project.delivery_schema import BIND, Mode
+from syncengine.project.runner import Holder
 from syncengine.serve.log import telling
 from syncengine.serve.probes import STANDBY, STARTING, AddressTaken, Server, bound_at
 from syncengine.serve.reconcile import Reconciling
 from syncengine.service.client import Client, Conduct
 from syncengine.service.posted_time import Group
 from syncengine.state.database import LockLost
-from syncengine.state.holder import Holder
 from syncengine.state.inbox import Inbox
 from syncengine.state.inbox_model import WEBHOOK, PostedTimeStatus
 from syncengine.state.lock import Lease

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncengine.document.json_text import InvalidJson, decode_json
-from syncengine.http.replies import RETRIABLE, Reply, retry_after, tidy, without
+from syncengine.http.exchange import RETRIABLE, Reply, retry_after, tidy, without
 
 PAGES = frozenset({"text/html", "application/xhtml+xml"})
 PORTAL = ": a login page, a proxy or a portal answered instead of the service"

@@ -16,8 +16,18 @@ from typing import Protocol, Self
 import httpx
 
 from syncengine.document.json_text import encode_json
-from syncengine.http.exchange import HEADERS, NOT_SENT, authorities, cause_of, check, exchange, http_client
-from syncengine.http.replies import Reply, tidy, without
+from syncengine.http.exchange import (
+    HEADERS,
+    NOT_SENT,
+    Reply,
+    authorities,
+    cause_of,
+    check,
+    exchange,
+    http_client,
+    tidy,
+    without,
+)
 from syncengine.instants import machine_seconds
 from syncengine.service.answers import Answer, Decoder, answer_in
 from syncengine.service.operations import TEAM_INFO, Operation

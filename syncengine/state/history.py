@@ -16,11 +16,10 @@ import msgspec
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from syncengine.project.ci_job import actor
+from syncengine.project.runner import Holder, actor
 from syncengine.resource import Body, Key, Recorded, Source, Status, Value
 from syncengine.service.operations import UPSERT_TAG_CATEGORIES
 from syncengine.state.codec import KINDS, Detail, RemovalLine, detail_from
-from syncengine.state.holder import Holder
 from syncengine.state.journal import ERASED, FORGOTTEN, INTENDED, QUARANTINE_ENDED, QUARANTINED, RECORDED, SETTLED
 from syncengine.state.records import UndoneChange
 from syncengine.state.tables import (

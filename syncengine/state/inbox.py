@@ -21,8 +21,8 @@ import sqlalchemy as sa
 
 from syncengine.document.json_text import decode_json, encode_json
 from syncengine.errors import LockHeld, SyncengineError
+from syncengine.project.runner import Holder
 from syncengine.state.database import BUSY, DAMAGED, REFUSED, StateDatabase, open_database
-from syncengine.state.holder import Holder
 from syncengine.state.inbox_model import (
     ANSWERED,
     BETWEEN_TAGS,

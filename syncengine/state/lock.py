@@ -19,8 +19,8 @@ import sqlalchemy as sa
 
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.instants import machine_seconds
+from syncengine.project.runner import Holder, boot_id
 from syncengine.state.database import CHANGED, NO_DATABASE, LockLost, StateDatabase, StateReplaced, as_state_errors
-from syncengine.state.holder import Holder, boot_id
 from syncengine.state.tables import INBOX_LOCK, LOCK, STATE_LOCK
 
 SERVER_SECONDS = sa.func.extract("epoch", sa.func.clock_timestamp())

@@ -11,11 +11,11 @@ from typing import Self
 import sqlalchemy as sa
 
 from syncengine.instants import machine_seconds
+from syncengine.project.runner import Holder
 from syncengine.state import journal, tables
 from syncengine.state.database import LockLost, StateDatabase, StateReplaced, as_state_errors, new_lineage
 from syncengine.state.folder_memory import BRANCHED, MARKED, ChangeMark, FolderMemory, StateMarks, number_of
 from syncengine.state.history import Run
-from syncengine.state.holder import Holder
 from syncengine.state.journal import Stamp
 from syncengine.state.lock import LEASE_SECONDS, Clock, Lease, LockInfo, Locks, proven, short_id, taken_over
 from syncengine.state.records import PublishedCalls

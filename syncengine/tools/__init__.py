@@ -1,1 +1,1 @@
-"""Prepare and tidy projects: the code behind `init`, `fmt`, `adopt`, `test` and `state rebuild`."""
+"""Work by hand on a project: the code behind `init`, `fmt`, `adopt`, `test`, `state rebuild` and `time`."""

@@ -30,11 +30,11 @@ from syncengine.project.git_ref import is_git_ref
 from syncengine.project.git_tree import RevisionFiles, load_revision, repository
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem, sqlite_file
+from syncengine.project.runner import Holder
 from syncengine.resource import IMPORT, REBUILD, RESTORE, Key, Kind, Recorded, Status
 from syncengine.state.folder_memory import memory_of
 from syncengine.state.git_store import Version
 from syncengine.state.history import Run
-from syncengine.state.holder import Holder
 from syncengine.state.records import QuarantineRecord
 from syncengine.state.removal import Erased
 from syncengine.state.store import State, open_state, refuse_vanished

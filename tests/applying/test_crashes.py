@@ -24,9 +24,9 @@ from syncengine.plan.aim import Rules
 from syncengine.plan.gate import approved_of
 from syncengine.plan.request import Scope
 from syncengine.project.model import Ownership
+from syncengine.project.runner import Holder
 from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Value
 from syncengine.sandbox import store
-from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests.support.memory import MEMORY
 from tests.support.profiles import tried

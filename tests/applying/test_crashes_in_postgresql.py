@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 
-from syncengine.state.holder import Holder
+from syncengine.project.runner import Holder
 from syncengine.state.store import open_state
 from syncengine.state.tables import FACTS, LOCK, METADATA
 from tests.support.profiles import tried

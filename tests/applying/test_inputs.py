@@ -20,7 +20,7 @@ from syncengine.plan.planner import make_plan
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
-from syncengine.state.holder import Holder
+from syncengine.project.runner import Holder
 from syncengine.state.store import State, open_state
 from tests.posted_time.receiver import Got, receiving
 from tests.support.git import commit_all, git

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from syncengine.project.runner import Holder
 from syncengine.sandbox.store import SESSIONS
 from syncengine.state.history import Run
-from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests.cli.service import KEY
 from tests.support import loopback

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.state.holder import Holder
+from syncengine.project.runner import Holder
 from syncengine.state.store import open_state
 from tests.dripping import BODY, Dripping
 from tests.dripping import dripping as running

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from syncengine.plan.model import Undo
 from syncengine.plan.saved import load, save
+from syncengine.project.runner import Holder
 from syncengine.render.documents import SHOWN
 from syncengine.state.history import Run
-from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests.support.git import commit_all, git
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 
 from syncengine.plan.model import Plan
+from syncengine.project.runner import Holder
 from syncengine.state.git_store import GitPlace
-from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
 from syncengine.state.working_copy import open_to_write
 from tests.applying.crash_model import Clockwork, Ending, House, Time

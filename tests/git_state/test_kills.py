@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from syncengine.errors import SyncengineError
+from syncengine.project.runner import Holder
 from syncengine.resource import Body, Key, Recorded
 from syncengine.state.database import LockLost
-from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
 from tests.cli.program import Project, category, tag
 from tests.cli.service import Service

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from syncengine.project.runner import Holder
 from syncengine.state.database import LockLost
-from syncengine.state.holder import Holder
 from tests.cli.program import Project, ended
 from tests.cli.service import Service
 from tests.support import warm

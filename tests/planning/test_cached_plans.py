@@ -27,8 +27,8 @@ from syncengine.plan.request import PlanRequest, Runtime, Scope
 from syncengine.plan.saved import load, save
 from syncengine.project.files import OWN_FOLDER
 from syncengine.project.model import Project
+from syncengine.project.runner import Holder
 from syncengine.render.documents import SHOWN
-from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests.applying.bench import Bench
 from tests.cli.service import Service, serving

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from syncengine.project.runner import Holder
 from syncengine.render.posted_time import EVENT_WORDS
-from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import EventKind as Kind
 from syncengine.state.inbox_model import Offer

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from syncengine.posted_time.events import Verdict
-from syncengine.posted_time.preview import preview
-from syncengine.posted_time.retry import taken_by
 from syncengine.state.database import open_database
 from syncengine.state.inbox_model import DeliveryStatus, InboxEntry, Offer, PostedTimeStatus
+from syncengine.tools.posted_time import preview, taken_by
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, taking
 from tests.posted_time.projects import JSONL, LOOKUPS, SQL_SINK, delivering, http_sink, in_ledger, lines, rows
 from tests.posted_time.receiver import Receiver, receiving

@@ -18,9 +18,9 @@ import pytest
 from syncengine.posted_time.build_route import build, warnings_of_sinks
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
-from syncengine.posted_time.retry import deliver_again
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import InboxEntry, PostedTimeStatus
+from syncengine.tools.posted_time import deliver_again
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE
 from tests.posted_time.forgetful import FIND, Entry, Forgetful, finding_sink, forgetting
 from tests.posted_time.mortal import Fate, lives

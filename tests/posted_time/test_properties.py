@@ -18,8 +18,8 @@ from syncengine.posted_time.databases import Databases
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.route import SinkRule
+from syncengine.project.runner import Holder
 from syncengine.state.database import LockLost, open_database
-from syncengine.state.holder import Holder
 from syncengine.state.inbox import Inbox, InboxTransaction, open_inbox
 from tests.posted_time.desk import SUCCESS, TROUBLE
 from tests.posted_time.mortal import Fate, Moody, lives

@@ -11,7 +11,7 @@ from pathlib import Path
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.pace import each, side_by_side
 from syncengine.project.load import load_project
-from syncengine.state.holder import Holder
+from syncengine.project.runner import Holder
 from tests.posted_time.samples import raw
 
 

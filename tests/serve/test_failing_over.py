@@ -16,8 +16,8 @@ import pytest
 
 from syncengine.errors import ExitCode
 from syncengine.project.model import Project
+from syncengine.project.runner import Holder
 from syncengine.serve.shift import stand_by
-from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
 from tests import postgresql
 from tests.cli.program import tag

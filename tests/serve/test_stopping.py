@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from syncengine.errors import ExitCode
-from syncengine.state.holder import Holder
+from syncengine.project.runner import Holder
 from syncengine.state.store import open_state
 from tests import mariadb, postgresql
 from tests.cli.program import tag

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from syncengine import __version__
-from syncengine.http.exchange import CLOSED
-from syncengine.http.replies import retry_after
+from syncengine.http.exchange import CLOSED, retry_after
 from syncengine.service.client import ATTEMPTS, Client, Endpoint
 from syncengine.service.operations import OPERATIONS, START_SYNC_SESSION, TEAM_INFO, UPSERT_TAG, UPSERT_TAGS, Operation
 from tests.support.ports import unused_port

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from syncengine.effects import Effect
+from syncengine.project.runner import Holder
 from syncengine.resource import Key, Kind, Source
 from syncengine.state.history import Run
-from syncengine.state.holder import Holder
 from syncengine.state.records import Approved, Attempt, Settlement
 from syncengine.state.store import State, open_state
 

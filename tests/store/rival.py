@@ -12,9 +12,9 @@ import time
 
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
+from syncengine.project.runner import Holder
 from syncengine.resource import Key, Kind
 from syncengine.state.history import Run
-from syncengine.state.holder import Holder
 from syncengine.state.lock import Lease
 from syncengine.state.records import Attempt
 from syncengine.state.store import State, open_state

@@ -21,9 +21,8 @@ import sqlalchemy as sa
 
 from syncengine.database.open import open_engine
 from syncengine.errors import ExitCode, LockHeld, SyncengineError
-from syncengine.project.ci_job import job_url
+from syncengine.project.runner import Holder, job_url
 from syncengine.state.database import LockLost
-from syncengine.state.holder import Holder
 from syncengine.state.lock import LockInfo
 from syncengine.state.records import Attempt
 from syncengine.state.store import State, open_state

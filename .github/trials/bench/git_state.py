@@ -18,9 +18,9 @@ from pathlib import Path
 
 from syncengine.effects import Effect
 from syncengine.project.git import ANCESTORS
+from syncengine.project.runner import Holder
 from syncengine.resource import Key, Kind, Source, Status
 from syncengine.state.history import Run
-from syncengine.state.holder import Holder
 from syncengine.state.records import Attempt, PublishedCalls, Settlement
 from syncengine.state.store import State, open_state
 

@@ -20,7 +20,7 @@ import httpx
 
 from syncengine.document.json_text import value_at
 from syncengine.errors import SOURCE_UNREACHABLE
-from syncengine.http.exchange import BlockingClient, Misconfigured, cause_of
+from syncengine.http.exchange import RETRIABLE, BlockingClient, Misconfigured, Reply, cause_of, retry_after
 from syncengine.http.list_pages import (
     NoPage,
     Page,
@@ -33,7 +33,6 @@ from syncengine.http.list_pages import (
     same_place,
     sign_of_partial_list,
 )
-from syncengine.http.replies import RETRIABLE, Reply, retry_after
 from syncengine.manifest.sources.files import NotJson, loads
 from syncengine.manifest.sources.records import (
     BAD_SOURCE,

@@ -16,7 +16,7 @@ import httpx
 
 from syncengine.document.json_text import InvalidJson, Steps, decode_json
 from syncengine.errors import TroubleKind
-from syncengine.http.exchange import cause_of
+from syncengine.http.exchange import Reply, cause_of, retry_after
 from syncengine.http.list_pages import (
     NoPage,
     Page,
@@ -28,7 +28,6 @@ from syncengine.http.list_pages import (
     same_place,
     sign_of_partial_list,
 )
-from syncengine.http.replies import Reply, retry_after
 from syncengine.posted_time.sinks.contract import LONGEST_REST, Differs, Failed, Lacks, Took, reference_in_answer
 from syncengine.posted_time.templates import RenderTrouble, Text, Variables, upwards
 from syncengine.project.delivery_schema import Paging

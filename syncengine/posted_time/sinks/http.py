@@ -19,8 +19,17 @@ import httpx
 from syncengine.content import sha256_of
 from syncengine.document.json_text import InvalidJson, decode_json
 from syncengine.errors import Problems, TroubleKind
-from syncengine.http.exchange import HEADERS, NOT_SENT, Explained, cause_of, exchange, http_client, is_answered
-from syncengine.http.replies import Reply, retry_after
+from syncengine.http.exchange import (
+    HEADERS,
+    NOT_SENT,
+    Explained,
+    Reply,
+    cause_of,
+    exchange,
+    http_client,
+    is_answered,
+    retry_after,
+)
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.posted_time.pace import Turns
 from syncengine.posted_time.sinks.contract import (
