@@ -15,7 +15,7 @@ from pathlib import Path
 
 from trials.bench.estate import Estate
 from trials.bench.figures import Figures, of_generating, of_starting
-from trials.bench.measure import cheap_service
+from trials.bench.measure import served
 from trials.bench.posted import of_posting
 from trials.bench.table import Row, growth, machine, table
 
@@ -26,7 +26,7 @@ def main() -> None:
     found: dict[str, list[Row]] = {}
     on = machine()
     print(f"Machine: {on['cpu']}, {on['cores']} cores, Python {on['python']}\n", flush=True)
-    with cheap_service() as base_url, tempfile.TemporaryDirectory(prefix="syncengine-bench-") as folder:
+    with served() as base_url, tempfile.TemporaryDirectory(prefix="syncengine-bench-") as folder:
         found["starting"] = told("Starting", of_starting(Path(folder, "starting"), base_url))
         if given.generated:
             rows = of_generating(Path(folder, "generating"), base_url, given.generated)

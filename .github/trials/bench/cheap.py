@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 
 TEAM = b'{"teamName": "Bench"}'
 COUNTS, PAUSE = "/bench/counts", "/bench/pause/"
@@ -78,13 +80,12 @@ class Exchange(asyncio.Protocol):
             self._transport.write(head.encode() + content)
 
 
-async def main() -> None:
-    """Serve until the process is ended."""
-    service = Service()
-    server = await asyncio.get_running_loop().create_server(lambda: Exchange(service), "127.0.0.1", 0)
+async def serve(connection: Callable[[], asyncio.Protocol]) -> None:
+    """Print the URL, and serve until the process is ended."""
+    server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(serve(partial(Exchange, Service())))

@@ -103,9 +103,10 @@ def _texts(paths: Iterable[Path]) -> Iterator[str]:
 
 
 @contextmanager
-def cheap_service() -> Iterator[str]:
-    """The URL of a service that costs next to nothing."""
-    process = subprocess.Popen([sys.executable, str(HERE / "cheap.py")], stdout=subprocess.PIPE, text=True)
+def served(name: str = "cheap") -> Iterator[str]:
+    """The URL of a service of this folder, in a process of its own; `cheap` costs next to nothing."""
+    command = [sys.executable, "-m", f"trials.bench.{name}"]
+    process = subprocess.Popen(command, env=ENVIRON, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         yield process.stdout.readline().strip()

@@ -10,6 +10,9 @@ import asyncio
 import json
 import time
 from collections import deque
+from functools import partial
+
+from trials.bench.cheap import serve
 
 ROW = {
     "activity": "Word",
@@ -116,13 +119,5 @@ class Exchange(asyncio.Protocol):
         self._transport.write(head.encode() + content)
 
 
-async def main() -> None:
-    """Serve until the process is ended."""
-    service = Service()
-    server = await asyncio.get_running_loop().create_server(lambda: Exchange(service), "127.0.0.1", 0)
-    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
-    await server.serve_forever()
-
-
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(serve(partial(Exchange, Service())))

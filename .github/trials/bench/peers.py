@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from trials.bench.__main__ import numbers
 from trials.bench.estate import Estate
-from trials.bench.measure import SYNCENGINE, cheap_service, run
+from trials.bench.measure import SYNCENGINE, run, served
 from trials.bench.table import machine
 
 OCTODNS = """\
@@ -108,7 +108,7 @@ def main() -> None:
     on = machine()
     print(f"Machine: {on['cpu']}, {on['cores']} cores, Python {on['python']}\n")
     print("| program | things | plan | apply | plan, no change |\n|---|---|---|---|---|", flush=True)
-    with cheap_service() as base_url:
+    with served() as base_url:
         for size in options.sizes:
             for program in programs(base_url):
                 if program.name not in options.without:

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 from urllib.request import urlopen
 
-from trials.bench.measure import ENVIRON, HERE, SYNCENGINE, Watch
+from trials.bench.measure import ENVIRON, HERE, SYNCENGINE, Watch, served
 from trials.bench.table import Row
 
 LIMIT = 500
@@ -62,7 +62,7 @@ def estate(folder: Path, kind: str, limit: int = LIMIT, *, webhook: bool = False
     """A project with one sink, and the service that it takes posted time from."""
     folder.mkdir(parents=True)
     with ExitStack() as stack:
-        service = stack.enter_context(_process("offering.py"))
+        service = stack.enter_context(served("offering"))
         target = str(folder / "ledger.db")
         if kind == "postgresql":
             # Here, since a child counts as large as this process was when it began.
@@ -79,21 +79,10 @@ def estate(folder: Path, kind: str, limit: int = LIMIT, *, webhook: bool = False
             with closing(sqlite3.connect(target)) as ledger:
                 ledger.execute(TABLE)
         elif kind == "http":
-            target = stack.enter_context(_process("offering.py"))
+            target = stack.enter_context(served("offering"))
         else:
             target = str(folder / "out.jsonl")
         yield Posting(folder, kind, service, target, limit, webhook)
-
-
-@contextmanager
-def _process(name: str) -> Iterator[str]:
-    process = subprocess.Popen([sys.executable, str(HERE / name)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait()
 
 
 @dataclass(frozen=True)
