@@ -19,7 +19,6 @@ from syncengine.project.runner import Holder
 from syncengine.render.posted_time import EVENT_WORDS
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import EventKind as Kind
-from syncengine.state.inbox_model import Offer
 from tests.posted_time.desk import at_work, taking
 from tests.posted_time.projects import (
     JSONL,
@@ -63,26 +62,27 @@ def program(folder: Path, *words: str, stdin: str = "", **environ: str) -> Ended
     return Ended(*done)
 
 
-def filled(folder: Path) -> None:
-    """Fill an inbox with a success, a refusal and a conflict."""
-    with at_work(delivering(folder, JSONL + SQL_SINK)) as desk:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose inbox has a success, a refusal and a conflict."""
+    made = tmp_path_factory.mktemp("filled")
+    with at_work(delivering(made, JSONL + SQL_SINK)) as desk:
         desk.take(raw("g1"))
         desk.acknowledge("g1")
         desk.take(raw("g2", tags=[{"name": "NO-1"}]))
         desk.take(raw("g3"))
         desk.take(raw("g3", totalDurationSecs=1))
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("filled")
-    filled(made)
     return made
 
 
 @pytest.fixture
 def folder(template: Path, tmp_path: Path) -> Path:
     return shutil.copytree(template, tmp_path, dirs_exist_ok=True)
+
+
+def shown(folder: Path, *words: str, **given: Any) -> Any:
+    """The JSON document that `syncengine time …` prints."""
+    return program(folder, *words, "--format", "json", **given).document
 
 
 # --- `inbox` and `show`
@@ -104,7 +104,7 @@ def test_the_inbox_lists_waiting_and_failed_groups_or_those_of_a_state_user_tag_
     folder: Path, words: Sequence[str], expected: list[str]
 ) -> None:
     """With the message of each; acknowledged groups are listed only on demand."""
-    document = program(folder, "inbox", *words, "--format", "json").document
+    document = shown(folder, "inbox", *words)
     assert [group["groupId"] for group in document["groups"]] == expected
     text = program(folder, "inbox", *words).out
     assert [line.split()[0] for line in text.splitlines() if line.startswith("g")] == expected
@@ -118,13 +118,13 @@ def test_show_prints_the_whole_story_of_a_group(folder: Path) -> None:
     for part in ("state: acknowledged", "archive", "reference L-g1", "offered: fetch", accepted):
         assert part in text
     assert "  revision 1  offered: fetch\n    totalDurationSecs: 3600 → 1\n" in program(folder, "show", "g3").out
-    document = program(folder, "show", "g3", "--format", "json").document
+    document = shown(folder, "show", "g3")
     assert (document["state"], document["group"]["totalDurationSecs"]) == ("conflict", 3600)
     kinds = ["offered", "attempt", "attempt", "verdict", "offered", "conflict"]
     assert [event["kind"] for event in document["story"]] == kinds
     changed = [{"field": "totalDurationSecs", "before": 3600, "after": 1}]
     assert [event["changes"] for event in document["story"] if "changes" in event] == [changed]
-    assert program(folder, "retry", "g3", "--accept", "--format", "json").document["changes"] == {"g3": changed}
+    assert shown(folder, "retry", "g3", "--accept")["changes"] == {"g3": changed}
 
 
 def test_the_operator_sees_why_a_ledger_rejected_a_group(folder: Path) -> None:
@@ -144,6 +144,7 @@ def test_each_kind_of_event_has_its_words() -> None:
         (("inbox", "--state", "lost"), 64),
         (("preview",), 64),
         (("preview", "nobody"), 1),
+        (("preview", "longer than the name of a file " * 99), 1),
         (("retry",), 64),
         (("retry", "nobody"), 1),
         (("retry", "--state", "lost"), 64),
@@ -179,14 +180,10 @@ def test_a_missing_folder_is_an_error_and_no_empty_inbox(tmp_path: Path) -> None
 def test_a_preview_renders_everything_and_touches_nothing(folder: Path) -> None:
     """The group is a sample, or comes from a file, stdin or the inbox."""
     before = (rows(folder), lines(folder))
-    (folder / "group.json").write_text(json.dumps(raw("g9", description="A long day")))
-    for words, stdin in (
-        (("--sample",), ""),
-        (("group.json",), ""),
-        (("-",), json.dumps([raw("g9", description="A long day")])),
-        (("g1",), ""),
-    ):
-        document = program(folder, "preview", *words, "--format", "json", stdin=stdin).document
+    group = raw("g9", description="A long day")
+    (folder / "group.json").write_text(json.dumps(group))
+    for words, stdin in (("--sample", ""), ("group.json", ""), ("-", json.dumps([group])), ("g1", "")):
+        document = shown(folder, "preview", words, stdin=stdin)
         assert document["outcome"] == "SUCCESS"
         assert [sink["sink"] for sink in document["sinks"]] == ["archive", "ledger"]
         assert document["sinks"][1]["content"]["params"]["matter"] == "<matter.id>"
@@ -196,22 +193,11 @@ def test_a_preview_renders_everything_and_touches_nothing(folder: Path) -> None:
     assert before == (rows(folder), lines(folder))
 
 
-def test_an_id_that_is_too_long_for_a_file_is_one_of_the_inbox(folder: Path) -> None:
-    """The service says nothing about the length of an id."""
-    id = "x" * 2000
-    with open_inbox(str(folder / ".syncengine/state.db"), write=True) as inbox:
-        inbox.write(lambda tx: tx.receive(Offer(id, "digest", json.dumps(raw(id)), "fetch")))
-    assert program(folder, "preview", id, "--format", "json").document["groupId"] == id
-    unknown = program(folder, "preview", id + "y")
-    assert (unknown.code, "is neither a file nor a group in the inbox" in unknown.err) == (1, True)
-
-
 def test_a_preview_is_offline(tmp_path: Path) -> None:
     """It needs neither the database nor the secrets."""
     deliver = SQL_SINK + "- {name: pms, http: {url: {env: NO_URL}, headers: {Authorization: {env: NO_TOKEN}}}}\n"
     project_into(tmp_path, deliver, sources="ledger: {sql: {env: NO_DATABASE}}")
-    document = program(tmp_path, "preview", "--sample", "--format", "json").document
-    assert [sink["sink"] for sink in document["sinks"]] == ["ledger", "pms"]
+    assert [sink["sink"] for sink in shown(tmp_path, "preview", "--sample")["sinks"]] == ["ledger", "pms"]
 
 
 BILLED = """\
@@ -238,7 +224,7 @@ DEPENDING = {
 def test_a_preview_says_what_depends_on_a_lookup(expression: str, expected: str, tmp_path: Path) -> None:
     """A preview reads no lookup: it prints a placeholder for the value, also in expressions that use it."""
     project(tmp_path, BILLED.replace("    WHEN\n", "").replace("AMOUNT", f"{{{{ {expression} }}}}"))
-    document = program(tmp_path, "preview", "--sample", "--format", "json").document
+    document = shown(tmp_path, "preview", "--sample")
     assert (document["outcome"], document["sinks"][0]["content"]["params"]["secs"]) == ("SUCCESS", expected)
 
 
@@ -248,7 +234,7 @@ def test_a_preview_says_what_depends_on_a_lookup(expression: str, expected: str,
 def test_a_preview_has_no_outcome_where_a_lookup_decides(condition: str, expression: str, tmp_path: Path) -> None:
     """The outcome is neither a success nor trouble: the message names the lookup value that decides."""
     project(tmp_path, BILLED.replace("WHEN", f"when: {condition}").replace("AMOUNT", f"{{{{ {expression} }}}}"))
-    document = program(tmp_path, "preview", "--sample", "--format", "json").document
+    document = shown(tmp_path, "preview", "--sample")
     assert (document["outcome"], document["sinks"]) == (None, [])
     assert "it depends on <person.rate>, and a preview reads no lookup" in document["message"]
     assert ": not known before a lookup is read" in program(tmp_path, "preview", "--sample").out
@@ -272,7 +258,7 @@ def test_a_preview_says_what_would_be_refused(
 ) -> None:
     """With the message that the user would get; of a template that fails, with its place."""
     project(tmp_path, posted_time)
-    document = program(tmp_path, "preview", "-", "--format", "json", stdin=json.dumps(group)).document
+    document = shown(tmp_path, "preview", "-", stdin=json.dumps(group))
     assert (document["outcome"], document["sinks"]) == ("FAILURE", [])
     assert words in document["message"]
 
@@ -290,7 +276,7 @@ def test_a_preview_reads_what_serve_would_read(folder: Path) -> None:
         b'{"groupId": "g9", "description": "M\xfcller\nand son", "timestamp": 1e999, "totalDurationSecs": 60,'
         b' "tags": [{"name": "ACME-0042"}]}'
     )
-    document = program(folder, "preview", "group.json", "--format", "json").document
+    document = shown(folder, "preview", "group.json")
     assert (document["groupId"], document["outcome"]) == ("g9", "SUCCESS")
 
 
@@ -316,7 +302,7 @@ def test_retry_settles_a_conflict_only_with_accept(folder: Path) -> None:
     accepted = program(folder, "retry", "g3", "--accept")
     assert "g3 was decided without sink later" in accepted.err
     assert (accepted.code, accepted.out) == (0, "Settled: 1 group.\n  g3\n    totalDurationSecs: 3600 → 1\n")
-    settled = program(folder, "show", "g3", "--format", "json").document
+    settled = shown(folder, "show", "g3")
     assert (settled["state"], settled["outcome"]) == ("accepted", "SUCCESS")
 
 
@@ -349,7 +335,7 @@ def test_redelivery_without_y_only_lists_the_groups(folder: Path) -> None:
     assert [row[0] for row in rows(folder)] == ["g3"]
     assert program(folder, *again, "-y").code == 0
     assert (sorted(row[0] for row in rows(folder)), len(lines(folder))) == (["g1", "g3"], 2)
-    conflict = program(folder, "show", "g3", "--format", "json").document
+    conflict = shown(folder, "show", "g3")
     assert (conflict["state"], conflict["outcome"]) == ("conflict", "FAILURE")
 
 
@@ -359,7 +345,7 @@ def test_retry_queues_a_group_while_another_process_holds_the_inbox(folder: Path
     with at_work(delivering(folder, JSONL + SQL_SINK)) as desk, desk.inbox.lease(Holder.here("serve", {})):
         ended = program(folder, "retry", "g2")
         assert (ended.code, "the inbox is locked by" in ended.err, "Queued" in ended.out) == (0, True, True)
-        document = program(folder, "retry", "g2", "--format", "json").document
+        document = shown(folder, "retry", "g2")
         assert (document["act"], document["groups"]) == ("asked", ["g2"])
         assert ("g2", 9, 3600) not in rows(folder)
         assert desk.catch_up() == 1
@@ -372,23 +358,18 @@ def test_retry_queues_a_group_while_another_process_holds_the_inbox(folder: Path
 EACH = JSONL.replace("{name: archive,", "{name: archive, each: tag,")
 
 
-def table(ended: Ended) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(ended.out, newline="")))
-
-
-def taken(folder: Path, *groups: dict[str, object], deliver: str = JSONL + SQL_SINK) -> None:
-    with at_work(delivering(folder, deliver)) as desk:
-        for group in groups:
-            desk.take(group)
+def table(folder: Path, *words: str) -> list[dict[str, str]]:
+    """The rows that `syncengine time export` prints."""
+    return list(csv.DictReader(io.StringIO(program(folder, "export", *words).out, newline="")))
 
 
 def test_each_delivery_is_a_row_with_its_reference(tmp_path: Path) -> None:
     """The JSON holds the whole groups, so that a lost target can be filled again."""
-    taken(tmp_path, raw("g1"), raw("g2", tags=[{"name": "NO-1"}]), raw("g3"))
+    taking(delivering(tmp_path, JSONL + SQL_SINK), raw("g1"), raw("g2", tags=[{"name": "NO-1"}]), raw("g3"))
     ended = program(tmp_path, "export", "--since", "30d", "--format", "csv")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith("delivered,groupId,sink,externalId,date,start,tag,user,")
-    rows = table(ended)
+    rows = table(tmp_path)
     assert [(row["groupId"], row["sink"], row["externalId"]) for row in rows] == [
         ("g1", "archive", ""),
         ("g1", "ledger", "L-g1"),
@@ -396,17 +377,17 @@ def test_each_delivery_is_a_row_with_its_reference(tmp_path: Path) -> None:
         ("g3", "ledger", "L-g3"),
     ]
     assert {(row["seconds"], row["tag"], row["outcome"]) for row in rows} == {("3600", "ACME-0042", "SUCCESS")}
-    document = program(tmp_path, "export", "--format", "json").document
+    document = shown(tmp_path, "export")
     assert [item["group"]["groupId"] for item in document["deliveries"]] == ["g1", "g1", "g3", "g3"]
     assert "s3cr3t-caller" not in str(document)
 
 
 def test_sink_and_since_filter_the_deliveries(tmp_path: Path) -> None:
     """An unknown sink is a usage error; without a delivery or an inbox only the header is printed."""
-    delivering(tmp_path, JSONL)._databases.close()
+    project_into(tmp_path, JSONL + SQL_SINK)
     assert len(program(tmp_path, "export").out.splitlines()) == 1
-    taken(tmp_path, raw("g1"))
-    assert [row["sink"] for row in table(program(tmp_path, "export", "--sink", "ledger"))] == ["ledger"]
+    taking(delivering(tmp_path, JSONL + SQL_SINK), raw("g1"))
+    assert [row["sink"] for row in table(tmp_path, "--sink", "ledger")] == ["ledger"]
     time.sleep(0.01)
     nothing = program(tmp_path, "export", "--since", datetime.now(UTC).isoformat())
     assert (nothing.code, len(nothing.out.splitlines())) == (0, 1)
@@ -416,11 +397,9 @@ def test_sink_and_since_filter_the_deliveries(tmp_path: Path) -> None:
 
 def test_shares_of_tags_add_up_to_the_whole(tmp_path: Path) -> None:
     """Each tag has its own row, split by the current settings."""
-    taken(
-        tmp_path, raw("g1", tags=[{"name": "ACME-0043"}, {"name": "ACME-0042"}], totalDurationSecs=3601), deliver=EACH
-    )
-    rows = table(program(tmp_path, "export"))
-    assert sorted((row["tag"], row["seconds"], row["postedSeconds"]) for row in rows) == [
+    tags = [{"name": "ACME-0043"}, {"name": "ACME-0042"}]
+    taking(delivering(tmp_path, EACH), raw("g1", tags=tags, totalDurationSecs=3601))
+    assert sorted((row["tag"], row["seconds"], row["postedSeconds"]) for row in table(tmp_path)) == [
         ("ACME-0042", "1801", "3601"),
         ("ACME-0043", "1800", "3601"),
     ]
@@ -428,22 +407,16 @@ def test_shares_of_tags_add_up_to_the_whole(tmp_path: Path) -> None:
 
 def test_no_text_runs_as_a_formula_or_leaves_its_cell(tmp_path: Path) -> None:
     """In CSV a formula gets a leading apostrophe, and the quoting follows RFC 4180; in JSON texts are unchanged."""
-    formulas = ['=HYPERLINK("http://x","y")', "+1+1", "-2", "@SUM(A1)", "\t=1", "  =1+1"]
-    texts = [*formulas, 'He said "no",\nthen left; ü']
-    taken(tmp_path, *(raw(f"g{number}", description=text) for number, text in enumerate(texts)), deliver=JSONL)
-    cells = [row["description"] for row in table(program(tmp_path, "export"))]
-    assert cells == [*(f"'{text}" for text in formulas), texts[-1]]
-    items = program(tmp_path, "export", "--format", "json").document["deliveries"]
-    assert [item["group"]["description"] for item in items] == texts
+    texts = ['=HYPERLINK("http://x","y")', 'He said "no",\nthen left; ü']
+    taking(delivering(tmp_path, JSONL), *(raw(f"g{number}", description=text) for number, text in enumerate(texts)))
+    assert [row["description"] for row in table(tmp_path)] == [f"'{texts[0]}", texts[1]]
+    assert [item["group"]["description"] for item in shown(tmp_path, "export")["deliveries"]] == texts
 
 
-def test_a_reduced_group_is_exported_with_its_receipt_only(tmp_path: Path) -> None:
+def test_a_reduced_group_is_exported_with_its_receipt_only(folder: Path) -> None:
     """A warning names `postedTime.keep`, which keeps groups longer."""
-    taken(tmp_path, raw("g1"))
-    with open_inbox(str(tmp_path / ".syncengine/state.db"), write=True) as inbox:
-        inbox.write(lambda tx: tx.acknowledge("g1", "SUCCESS"))
+    with open_inbox(str(folder / ".syncengine/state.db"), write=True) as inbox:
         assert inbox.write(lambda tx: tx.reduce(time.time() + 60)) == 1
-    ended = program(tmp_path, "export", "--sink", "ledger")
-    (row,) = table(ended)
+    row, _ = table(folder, "--sink", "ledger")
     assert (row["groupId"], row["externalId"], row["seconds"], row["user"]) == ("g1", "L-g1", "", "")
-    assert "`postedTime.keep`" in ended.err
+    assert "`postedTime.keep`" in program(folder, "export").err

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -20,15 +19,13 @@ from sqlalchemy import exc
 from syncengine.database.errors import FAILURES, Silent, cause, is_down, meaning, sentence
 from syncengine.database.open import open_engine
 from syncengine.errors import Problems, TroubleKind
-from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import MOST_SILENT, Database, Statement
-from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
 from syncengine.posted_time.sinks.sql import SqlSink
 from syncengine.posted_time.templates import Json
 from tests.posted_time.desk import SUCCESS, at_work, outcomes, taking
-from tests.posted_time.projects import delivery_to, locked
+from tests.posted_time.projects import delivery_to, locked, run_sql
 from tests.posted_time.samples import raw
 from tests.posted_time.test_file_sink import Notebook
 
@@ -37,76 +34,53 @@ deliver:
   - name: ledger
     sql:
       source: ledger
-      statement: INSERT INTO hours (id, tag, secs, day, hours) VALUES (:id, :tag, :secs, :day, :hours) {returning}
-      params: {id: "{{ group.groupId }}", tag: "{{ tag.name }}", secs: "{{ duration.seconds }}",
-               day: "{{ start }}", hours: "{{ duration.hours }}"}
+      statement: INSERT INTO hours (id, secs, hours) VALUES (:id, :secs, :hours) RETURNING number
+      params: {id: "{{ group.groupId }}", secs: "{{ duration.seconds }}", hours: "{{ duration.hours }}"}
     externalId: "{{ returned.number }}"
-"""  # fmt: skip
-COLUMNS = "id TEXT, tag VARCHAR(10) NOT NULL, secs INTEGER CHECK (secs > 0), day TIMESTAMP, hours NUMERIC"
-TABLES = {
-    "sqlite": f"CREATE TABLE hours (number INTEGER PRIMARY KEY, {COLUMNS})",
-    "postgresql": f"CREATE TABLE hours (number SERIAL PRIMARY KEY, {COLUMNS})",
-}
+"""
+NUMBERS = {"sqlite": "INTEGER", "postgresql": "SERIAL"}
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine]:
-    """A ledger with an empty table `hours`."""
-    file = tmp_path / "hours.db"
-    file.touch()
-    made = sa.create_engine(
-        f"sqlite:///{file}" if request.param == "sqlite" else request.getfixturevalue("postgresql_url")
-    )
-    with made.begin() as connection:
-        for table in ("hours", receipts.RECEIPTS.name):
-            connection.execute(sa.text(f"DROP TABLE IF EXISTS {table}"))
-        connection.execute(sa.text(TABLES[request.param]))
-    yield made
-    made.dispose()
+@pytest.fixture(params=NUMBERS)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a ledger with an empty table `hours`."""
+    (tmp_path / "hours.db").touch()
+    is_file = request.param == "sqlite"
+    made = f"sqlite:///{tmp_path}/hours.db" if is_file else str(request.getfixturevalue("postgresql_url"))
+    run_sql(made, *(f"DROP TABLE IF EXISTS {table}" for table in ("hours", "syncengine_receipts")))
+    run_sql(made, f"CREATE TABLE hours (number {NUMBERS[request.param]} PRIMARY KEY, id TEXT, secs INT, hours NUMERIC)")
+    return made
 
 
-def delivery(folder: Path, engine: sa.Engine, text: str = SINK, returning: str = "RETURNING number") -> Delivery:
-    return delivery_to(folder, engine.url.render_as_string(hide_password=False), text.replace("{returning}", returning))
-
-
-def rows(engine: sa.Engine, query: str = "SELECT id, secs FROM hours ORDER BY number") -> list[tuple[object, ...]]:
-    with engine.connect() as connection:
-        return [tuple(row) for row in connection.execute(sa.text(query))]
-
-
-def test_a_group_is_delivered_once_and_its_reference_is_returned_by_the_statement(
-    engine: sa.Engine, tmp_path: Path
-) -> None:
+def test_a_group_is_delivered_once_and_its_reference_is_returned_by_the_statement(url: str, tmp_path: Path) -> None:
     """A process with a new inbox gets the same reference from the receipt; a statement need not return any."""
-    assert taking(delivery(tmp_path, engine), raw(), raw()) == [Verdict(SUCCESS, None, "1")] * 2
+    assert taking(delivery_to(tmp_path, url, SINK), raw(), raw()) == [Verdict(SUCCESS, None, "1")] * 2
     (tmp_path / ".syncengine/state.db").unlink()
-    assert taking(delivery(tmp_path, engine), raw()) == [Verdict(SUCCESS, None, "1")]
-    assert taking(delivery(tmp_path, engine, returning=""), raw("g2")) == [Verdict(SUCCESS, None, None)]
-    assert rows(engine) == [("g1", 3600), ("g2", 3600)]
-    assert [float(str(h)) for (h,) in rows(engine, "SELECT hours FROM hours")] == [1.0, 1.0]
+    assert taking(delivery_to(tmp_path, url, SINK), raw()) == [Verdict(SUCCESS, None, "1")]
+    silent = SINK.replace(" RETURNING number", "")
+    assert taking(delivery_to(tmp_path, url, silent), raw("g2")) == [Verdict(SUCCESS, None, None)]
+    assert run_sql(url, "SELECT id, secs, hours FROM hours ORDER BY number") == [("g1", 3600, 1), ("g2", 3600, 1)]
 
 
-@pytest.mark.parametrize("change", [("INTO hours", "INTO ours"), ("(id, tag", "(ident, tag"), ("INSERT", "INSRT")])
-def test_a_statement_that_cannot_run_is_refused_at_start(
-    engine: sa.Engine, change: tuple[str, str], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("change", [("INTO hours", "INTO ours"), ("(id, secs", "(ident, secs"), ("INSERT", "INSRT")])
+def test_a_statement_that_cannot_run_is_refused_at_start(url: str, change: tuple[str, str], tmp_path: Path) -> None:
     """The check writes nothing to the database."""
     with pytest.raises(Problems) as refused:
-        delivery(tmp_path, engine, SINK.replace(*change))
+        delivery_to(tmp_path, url, SINK.replace(*change))
     assert [d.code for d in refused.value.found] == ["bad-statement"]
-    assert rows(engine) == []
+    assert run_sql(url, "SELECT * FROM hours") == []
 
 
-def test_two_processes_deliver_a_group_once(engine: sa.Engine, tmp_path: Path) -> None:
+def test_two_processes_deliver_a_group_once(url: str, tmp_path: Path) -> None:
     """Each has its own inbox, so no lease keeps them apart: the receipt in the database does."""
     for name in "ab":
         (tmp_path / name).mkdir()
     groups = [raw(f"g{number}") for number in range(5)]
-    deliveries = [delivery(tmp_path / name, engine) for name in "ab"]
+    deliveries = [delivery_to(tmp_path / name, url, SINK) for name in "ab"]
     with at_work(deliveries[0]) as one, at_work(deliveries[1]) as other, ThreadPoolExecutor() as pool:
         both = pool.map(lambda desk: desk.together(*groups), (one, other))
         assert [outcomes(verdicts) for verdicts in both] == [[SUCCESS] * 5] * 2
-    assert sorted(str(row[0]) for row in rows(engine)) == [f"g{n}" for n in range(5)]
+    assert run_sql(url, "SELECT id FROM hours ORDER BY id") == [(f"g{n}",) for n in range(5)]
 
 
 class _Stated(Exception):
@@ -182,6 +156,41 @@ def test_a_file_that_is_no_database_is_trouble(tmp_path: Path) -> None:
     assert all(sentence("ledger", kind).startswith("ledger ") for kind in TroubleKind)
 
 
+@contextmanager
+def hours(folder: Path, patience: float, pause: Callable[[], object], query: str = "") -> Iterator[Database]:
+    """A database with a table of hours, in which `pause()` waits as the test says."""
+    path = folder / "x.db"
+    path.touch()
+    run_sql(f"sqlite:///{path}", "CREATE TABLE hours (id TEXT, paused INTEGER)")
+    database = Database(open_engine(f"sqlite:///{path}{query}", "x"), "x", patience=patience)
+    sa.event.listen(database.engine, "connect", lambda raw, _: raw.create_function("pause", 0, pause))
+    yield database
+    database.engine.dispose()
+
+
+def wait_for_threads() -> None:
+    for waiting in [thread for thread in threading.enumerate() if thread.name == "database"]:
+        waiting.join()
+
+
+def delivered_at_once(database: Database, groups: int) -> list[Answer]:
+    statement = Statement("INSERT INTO hours VALUES (:id, pause())")
+    json, words = Json(frozenset(), dict), Words(None, None)
+    sink = SqlSink("x", database, statement, json, words, keeps_receipts=True, allows_no_row=False, now=lambda: 1.0)
+    rendered = [RenderedGroup(f"g{number}", "x", 1, "digest", {"id": f"g{number}"}, {}) for number in range(groups)]
+
+    async def story() -> list[Answer]:
+        return await asyncio.gather(*(sink.deliver(each, None, Notebook()) for each in rendered))
+
+    return asyncio.run(story())
+
+
+def begun(answers: list[Answer]) -> list[bool]:
+    """Of deliveries that failed, whether each may have written something."""
+    assert all(isinstance(answer, Failed) for answer in answers)
+    return [not answer.is_sure for answer in answers if isinstance(answer, Failed)]
+
+
 def test_a_silent_database_is_given_up_after_its_patience(tmp_path: Path) -> None:
     """At most `MOST_SILENT` threads wait for it, and each knows that it was given up."""
     awake, heard = threading.Event(), list[bool]()
@@ -208,55 +217,19 @@ def test_a_silent_database_is_given_up_after_its_patience(tmp_path: Path) -> Non
             database.ask_now(lambda given_up: given_up.wait(60))
 
 
-@contextmanager
-def hours(folder: Path, patience: float, pause: Callable[[], object], query: str = "") -> Iterator[Database]:
-    """A database with a table of hours, in which `pause()` waits as the test says."""
-    path = folder / "x.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE hours (id TEXT, paused INTEGER)")
-    database = Database(open_engine(f"sqlite:///{path}{query}", "x"), "x", patience=patience)
-    sa.event.listen(database.engine, "connect", lambda raw, _: raw.create_function("pause", 0, pause))
-    yield database
-    database.engine.dispose()
-
-
-def wait_for_threads() -> None:
-    for waiting in [thread for thread in threading.enumerate() if thread.name == "database"]:
-        waiting.join()
-
-
-def ledger_sink(database: Database) -> SqlSink:
-    given: dict[str, Any] = {"keeps_receipts": True, "allows_no_row": False, "now": lambda: 1.0}
-    statement = Statement("INSERT INTO hours VALUES (:id, pause())")
-    return SqlSink("x", database, statement, Json(frozenset(), dict), Words(None, None), **given)
-
-
-def delivered_at_once(sink: SqlSink, groups: int) -> list[Answer]:
-    rendered = [RenderedGroup(f"g{number}", "x", 1, "digest", {"id": f"g{number}"}, {}) for number in range(groups)]
-
-    async def story() -> list[Answer]:
-        return await asyncio.gather(*(sink.deliver(each, None, Notebook()) for each in rendered))
-
-    return asyncio.run(story())
-
-
 def test_groups_wait_for_their_turns_for_as_long_as_the_database_works(tmp_path: Path) -> None:
     """That it is busy with others of this process is no silence: together they take far longer than its patience."""
     with hours(tmp_path, 1.0, lambda: time.sleep(0.05)) as database:
-        assert delivered_at_once(ledger_sink(database), 40) == [Took()] * 40
-        assert len(rows(database.engine, "SELECT id FROM hours")) == 40
+        assert delivered_at_once(database, 40) == [Took()] * 40
+    assert len(run_sql(f"sqlite:///{tmp_path}/x.db", "SELECT id FROM hours")) == 40
 
 
 def test_groups_that_wait_behind_a_lock_give_up_with_the_first(tmp_path: Path) -> None:
     """Otherwise each would wait as long once more for what another process has locked. None of them was begun."""
-    with hours(tmp_path, 20.0, lambda: None, "?timeout=0.5") as database:
-        sink = ledger_sink(database)
-        sink.check()
-        with locked(tmp_path / "x.db"):
-            began = time.monotonic()
-            answers = delivered_at_once(sink, 40)
-            assert time.monotonic() - began < 10
-    assert [(type(answer), getattr(answer, "is_sure", None)) for answer in answers] == [(Failed, True)] * 40
+    with hours(tmp_path, 20.0, lambda: None, "?timeout=0.5") as database, locked(tmp_path / "x.db"):
+        began = time.monotonic()
+        assert begun(delivered_at_once(database, 40)) == [False] * 40
+        assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("groups", [1, 3])
@@ -264,10 +237,8 @@ def test_a_delivery_that_was_given_up_is_not_written_later(groups: int, tmp_path
     """The groups were answered with trouble, and their users may change them before the next attempt."""
     awake = threading.Event()
     with hours(tmp_path, 0.2, lambda: awake.wait(60)) as database:
-        answers = delivered_at_once(ledger_sink(database), groups)
-        begun, *waiting = [(type(answer), getattr(answer, "is_sure", None)) for answer in answers]
-        assert (begun, waiting) == ((Failed, False), [(Failed, True)] * (groups - 1))
+        assert begun(delivered_at_once(database, groups)) == [True] + [False] * (groups - 1)
         awake.set()
         wait_for_threads()
-        assert rows(database.engine, "SELECT id FROM hours") == []
-        assert rows(database.engine, "SELECT group_id FROM syncengine_receipts") == []
+    for table in ("hours", "syncengine_receipts"):
+        assert run_sql(f"sqlite:///{tmp_path}/x.db", f"SELECT * FROM {table}") == []

@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 
 from syncengine.posted_time.events import Verdict
-from syncengine.state.database import open_database
-from syncengine.state.inbox_model import DeliveryStatus, InboxEntry, Offer, PostedTimeStatus
-from syncengine.tools.posted_time import preview, taken_by
+from syncengine.state.inbox_model import PostedTimeStatus
+from syncengine.tools.posted_time import preview
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, taking
-from tests.posted_time.projects import JSONL, LOOKUPS, SQL_SINK, delivering, http_sink, in_ledger, lines, rows
+from tests.posted_time.projects import JSONL, LOOKUPS, SQL_SINK, delivering, http_sink, lines, rows
 from tests.posted_time.receiver import Receiver, receiving
 from tests.posted_time.samples import raw, row
-from tests.support.inbox import InboxByHand
 
 REFUSE = 'refuse:\n  - {when: not tag, message: "Assign a tag, {{ user.name }}."}\n'
 UNTAGGED = raw("g2", tags=[])
@@ -77,18 +75,6 @@ def test_a_delivered_group_is_answered_again_and_not_delivered_again(tmp_path: P
     taking(delivering(tmp_path), raw(), again)
     assert taking(delivering(tmp_path), raw()) == [Verdict(SUCCESS, None, "L-g1")]
     assert len(rows(tmp_path)) == 1
-
-
-def test_changed_content_after_a_refusal_is_the_next_revision(tmp_path: Path, receiver: Receiver) -> None:
-    """No sink has the first content. The Idempotency-Key of the second names its revision."""
-    receiver.says((422, {}), (201, {"id": 1}))
-    delivery = delivering(tmp_path, http_sink(receiver.url), "")
-    verdicts = taking(delivery, raw(), raw(totalDurationSecs=1800))
-    assert outcomes(verdicts) == [REFUSED, SUCCESS]
-    assert [(g.headers["idempotency-key"], g.body["secs"]) for g in receiver.got] == [
-        ("g1/pms", 3600),
-        ("g1/pms/2", 1800),
-    ]
 
 
 def test_changed_content_after_a_delivery_is_a_conflict(tmp_path: Path) -> None:
@@ -198,25 +184,6 @@ def test_old_groups_are_reduced_to_id_and_receipts(keep: str, days: int, tmp_pat
     assert len(rows(tmp_path)) == 3
 
 
-def test_redelivery_gives_a_sink_what_it_lost_and_nothing_twice(tmp_path: Path) -> None:
-    """The ledger was restored from a backup that lacks one group. A sink that was added later gets nothing."""
-    with at_work(delivering(tmp_path, JSONL + SQL_SINK)) as desk:
-        for id in ("g1", "g2"):
-            desk.take(raw(id))
-            desk.acknowledge(id)
-        in_ledger(tmp_path, "DELETE FROM time WHERE id = 'g1'")
-        in_ledger(tmp_path, "DELETE FROM syncengine_receipts WHERE group_id = 'g1'")
-    added = "- {name: added, jsonl: {path: added.jsonl}}\n"
-    with at_work(delivering(tmp_path, JSONL + SQL_SINK + added)) as desk:
-        desk.ask(["g1", "g2"], "ledger")
-        desk.ask(["g1", "g2"], "archive")
-        assert [desk.catch_up(), desk.catch_up(), list(desk.inbox.waiting())] == [2, 0, []]
-        assert all(entry.is_settled for entry in desk.inbox.entries())
-    assert sorted(r[0] for r in rows(tmp_path)) == ["g1", "g2"]
-    assert [line["groupId"] for line in lines(tmp_path)] == ["g1", "g2"]
-    assert not (tmp_path / "added.jsonl").exists()
-
-
 def test_a_failed_redelivery_keeps_the_status_success(tmp_path: Path) -> None:
     """The status stays acknowledged, and the group stays unsettled."""
     with receiving() as receiver, at_work(delivering(tmp_path, http_sink(receiver.url), "")) as desk:
@@ -281,15 +248,6 @@ def test_a_narrative_that_no_sink_uses_cannot_fail_a_delivery(tmp_path: Path) ->
     assert rows(tmp_path, "SELECT id, note FROM time") == [("g1", "ACME-0042")]
 
 
-def test_the_connectors_configuration_reaches_templates(tmp_path: Path) -> None:
-    """It is the service's answer to the registration; a missing entry is none."""
-    sink = SQL_SINK.replace("{{ narrative }}", "{{ connectorConfiguration.ADD }}/{{ connectorConfiguration.OTHER }}")
-    with at_work(delivering(tmp_path, sink)) as desk:
-        desk.delivery.configure({"ADD": True})
-        desk.take(raw())
-    assert rows(tmp_path, "SELECT note FROM time") == [("True/",)]
-
-
 def test_a_template_file_is_read_only_at_the_start(tmp_path: Path) -> None:
     """A template that changes or disappears later does not affect groups until the project is loaded again."""
     narrative = tmp_path / "narrative.j2"
@@ -300,26 +258,3 @@ def test_a_template_file_is_read_only_at_the_start(tmp_path: Path) -> None:
         narrative.unlink()
         desk.take(raw("g2"))
     assert rows(tmp_path, "SELECT note FROM time") == [("As it was: ACME-0042.",)] * 2
-
-
-class BusyInbox(InboxByHand):
-    """An inbox to which another process delivers g3 as soon as its groups have been read."""
-
-    def deliver(self, id: str, at: float) -> None:
-        self._now = lambda: at
-        entry = self.receive(Offer(id, f"digest of {id}", "{}", "fetch"))
-        self.begin(entry, "ledger")
-        self.ended(entry, "ledger", DeliveryStatus.ACCEPTED)
-
-    def delivered_since(self, since: float) -> list[InboxEntry]:
-        found = super().delivered_since(since)
-        self.deliver("g3", 300.0)
-        return found
-
-
-def test_a_delivery_beside_the_selection_does_not_disturb_it(tmp_path: Path) -> None:
-    """`serve` goes on while a person asks for the groups that a sink took, in the order in which it took them."""
-    with BusyInbox(open_database(str(tmp_path / "state.db"), write=True), lambda: 0.0) as inbox:
-        inbox.deliver("g2", 100.0)
-        inbox.deliver("g1", 200.0)
-        assert taken_by(inbox, "ledger", 0.0).group_ids == ["g2", "g1"]

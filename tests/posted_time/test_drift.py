@@ -50,10 +50,6 @@ class Team:
         named = [tag if isinstance(tag, dict) else {"name": tag} for tag in tags]
         self.service.say("/posted-time", {"tags": named, **more})
 
-    def edit(self, name: str, **fields: Any) -> None:
-        """Edit a tag in the console and post time with it."""
-        self.post({"name": name, **fields})
-
     def drift(self, *arguments: str, **environ: str) -> Ended:
         return self.project.run("drift", *arguments, environ=environ)
 
@@ -75,8 +71,8 @@ def team(tmp_path: Path) -> Iterator[Team]:
 
 def drifted(team: Team) -> Team:
     """Cause one finding of each kind, and one more of a PRIVATE tag."""
-    team.edit("ACME-0042", description="Opposition, edited")
-    team.edit("HUSH-1", description="Merger of Z")
+    team.post({"name": "ACME-0042", "description": "Opposition, edited"})
+    team.post({"name": "HUSH-1", "description": "Merger of Z"})
     team.post({"name": "NEW 1", "description": "by hand", "externalId": "9"})
     for _ in range(6):
         team.post("OLD")
@@ -153,8 +149,7 @@ def test_an_invalid_answer_exits_with_1(tmp_path: Path, format: str) -> None:
 def test_an_incomplete_list_exits_with_3(tmp_path: Path) -> None:
     """The message says why the list is incomplete; the findings are still printed."""
     with listing(lambda limit, _: [group(n, 1_790_000_000_000 - n, "X") for n in range(limit)]) as lister:
-        project = Project(tmp_path, lister.url)
-        done = project.run("drift", "--since", "9000d", *JSON, "--detailed-exitcode")
+        done = Project(tmp_path, lister.url).run("drift", "--since", "9000d", *JSON, "--detailed-exitcode")
     assert (done.code, done.document["coverage"]["complete"]) == (3, False)
     assert "submittedBefore" in done.err
     assert [each["address"] for each in done.document["findings"]] == ["tag/X"]
@@ -177,15 +172,11 @@ def test_without_a_state_every_tag_is_unknown(tmp_path: Path) -> None:
 
 MARK = "zq7-marker"
 PEOPLE: Json = {
-    "description": f"{MARK}-description",
-    "formattedNarrative": f"{MARK}-narrative",
-    "groupName": f"{MARK}-group",
+    **{name: f"{MARK}-{name}" for name in ("description", "formattedNarrative", "groupName", "groupId")},
     "localDate": "2026-01-01",
     "user": {"userId": f"{MARK}-id", "name": f"{MARK}-name", "email": f"{MARK}@example.com", "externalId": MARK},
-    "originatingUser": {"name": f"{MARK}-origin"},
     "activityType": {"code": f"{MARK}-code", "label": f"{MARK}-label"},
     "timeRows": [{"activity": f"{MARK}-activity", "description": f"{MARK}-row", "durationSecs": 60}],
-    "groupId": f"{MARK}-group-id",
     f"{MARK}-field": {"deep": [f"{MARK}-deep"]},
 }
 

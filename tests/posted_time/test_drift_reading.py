@@ -128,14 +128,6 @@ def test_an_answer_that_is_no_list_is_an_error(answer: bytes) -> None:
     assert refused.value.exit_code == 1
 
 
-@pytest.mark.parametrize(("status", "exit_code"), [(401, 7), (403, 7), (400, 1), (404, 1), (503, 9), (500, 9)])
-def test_an_error_status_is_mapped_to_an_exit_code(status: int, exit_code: int) -> None:
-    """Failed authentication is 7, a service in trouble is 9."""
-    with pytest.raises(SyncengineError) as refused:
-        read(lambda *_: (status, b"{}"))
-    assert refused.value.exit_code == exit_code
-
-
 ODD: list[Any] = [7, None, "text", [], {}, {"submissionTime": "soon"}, {"submissionTime": True}, {"submissionTime": -1},
     *({"submissionTime": NOW, **more} for more in (
         {"tags": "X"}, {"tags": [7]}, {"tags": [{"name": ["X"]}]}, {"groupId": {"x": 1}}))]  # fmt: skip
@@ -149,10 +141,11 @@ def test_an_unreadable_item_does_not_affect_other_groups(odd: Any) -> None:
     assert (drift.reading.unreadable > 0, drift.reading.is_complete) == (True, False)
 
 
-@pytest.mark.parametrize("tags", [None, [], [{}], [{"name": None}], [{"name": ""}], [{"description": "d"}]], ids=str)
-def test_a_group_without_a_tag_is_counted(tags: Any) -> None:
-    drift = read(obedient([{"groupId": "g", "submissionTime": NOW, "tags": tags}]))
-    assert (drift.reading.groups, drift.reading.is_complete, drift.findings) == (1, True, ())
+def test_groups_without_a_tag_are_counted() -> None:
+    nameless = [None, [], [{}], [{"name": None}], [{"name": ""}], [{"description": "d"}]]
+    groups = [{"groupId": str(n), "submissionTime": NOW - n, "tags": tags} for n, tags in enumerate(nameless)]
+    drift = read(obedient(groups))
+    assert (drift.reading.groups, drift.reading.is_complete, drift.findings) == (6, True, ())
 
 
 @pytest.mark.parametrize("text", [rb"\ud83d", b"\xff", b"NaN", b"\x01"], ids=repr)
@@ -248,15 +241,15 @@ def test_a_missing_external_id_differs_if_other_tags_show_theirs() -> None:
     assert differing({"externalId": "1", "description": "d"}, {"description": "e"}) == {"description": "e"}
 
 
-KINDS = [
-    (Status.ACTIVE, {"differs"}),
-    (Status.RETIRED, {"retired-in-use"}),
-    (Status.DELETED, {"retired-in-use"}),
-    (Status.RELEASED, set()),
-]
-
-
-@pytest.mark.parametrize(("status", "kinds"), KINDS)
+@pytest.mark.parametrize(
+    ("status", "kinds"),
+    [
+        (Status.ACTIVE, {"differs"}),
+        (Status.RETIRED, {"retired-in-use"}),
+        (Status.DELETED, {"retired-in-use"}),
+        (Status.RELEASED, set()),
+    ],
+)
 def test_a_released_tag_and_one_in_doubt_are_left_alone(status: Status, kinds: set[str]) -> None:
     """A released tag may tag time, a retired or deleted one should not; what the service holds in doubt is unknown."""
     page = obedient([group(1, NOW, {"name": "A", "description": "e"})])

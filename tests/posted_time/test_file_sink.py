@@ -21,7 +21,7 @@ from syncengine.posted_time.sinks.contract import Answer, Failed, Lacks, Rendere
 from syncengine.posted_time.templates import Json
 from syncengine.state.inbox_model import DeliveryKey
 from tests.posted_time.desk import SUCCESS, TROUBLE, at_work, taking
-from tests.posted_time.projects import JSONL, delivering, lines, problems
+from tests.posted_time.projects import JSONL, delivering, into, lines, problems
 from tests.posted_time.samples import raw
 
 pytestmark = pytest.mark.slow
@@ -150,27 +150,21 @@ def test_lines_that_wait_behind_a_lock_give_up_with_the_first(tmp_path: Path) ->
         assert time.monotonic() - began < 10
 
 
-def rotated(file: Path) -> None:
-    file.rename(file.with_suffix(".1"))
-
-
-def removed(file: Path) -> None:
-    file.unlink()
-
-
 def replaced(file: Path) -> None:
     file.with_suffix(".new").write_bytes(BEFORE)
     file.with_suffix(".new").replace(file)
 
 
-def emptied(file: Path) -> None:
-    file.write_bytes(b"")
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "rotated": lambda file: file.rename(file.with_suffix(".1")),
+    "removed": lambda file: file.unlink(),
+    "replaced": replaced,
+    "emptied": lambda file: file.write_bytes(b""),
+}
 
 
-@pytest.mark.parametrize("change", [rotated, removed, replaced, emptied])
-def test_a_file_replaced_during_the_wait_for_its_lock_is_opened_again(
-    change: Callable[[Path], None], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_replaced_during_the_wait_for_its_lock_is_opened_again(change: str, tmp_path: Path) -> None:
     """For example by a log rotation under the lock: the line is in the file that now has the name."""
     file = tmp_path / "lines"
     with file.open("ab") as other:
@@ -179,18 +173,16 @@ def test_a_file_replaced_during_the_wait_for_its_lock_is_opened_again(
         async def story() -> Answer:
             writing = asyncio.ensure_future(delivery(sink(tmp_path), Notebook()))
             await asyncio.sleep(0.2)
-            change(file)
+            CHANGES[change](file)
             fcntl.flock(other, fcntl.LOCK_UN)
             return await writing
 
         assert asyncio.run(story()) == Took()
-    assert file.read_bytes() == (BEFORE + LINE if change is replaced else LINE)
+    assert file.read_bytes() == (BEFORE + LINE if change == "replaced" else LINE)
 
 
-@pytest.mark.parametrize("change", [rotated, removed, replaced, emptied])
-def test_a_file_replaced_during_a_write_is_trouble_if_the_line_is_lost(
-    change: Callable[[Path], None], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_replaced_during_a_write_is_trouble_if_the_line_is_lost(change: str, tmp_path: Path) -> None:
     """A line in a file that was renamed, or emptied before the write, is kept; otherwise it is written again."""
     file = tmp_path / "lines"
     file.write_bytes(BEFORE)
@@ -200,12 +192,12 @@ def test_a_file_replaced_during_a_write_is_trouble_if_the_line_is_lost(
 
         def keep(self, key: DeliveryKey, memo: str | None) -> None:
             super().keep(key, memo)
-            change(file)
+            CHANGES[change](file)
 
     notes = Meanwhile()
     first = deliver(sink(tmp_path), notes=notes)
-    if change in (rotated, emptied):
-        kept = file.with_suffix(".1").read_bytes() if change is rotated else BEFORE + file.read_bytes()
+    if change in ("rotated", "emptied"):
+        kept = file.with_suffix(".1").read_bytes() if change == "rotated" else BEFORE + file.read_bytes()
         assert (first, kept) == (Took(), BEFORE + LINE)
         return
     assert isinstance(first, Failed)
@@ -277,27 +269,16 @@ def test_nothing_is_cut_off_a_file_that_is_not_ours(form: Form, text: str, tmp_p
         assert (tmp_path / "lines").read_bytes() == text.encode(encoding)
 
 
-def folder_in_the_way(folder: Path) -> Path:
-    """A file has the name of the folder."""
-    (folder / "out").rmdir()
-    (folder / "out").touch()
-    return folder / "out"
-
-
-def full_disk(folder: Path) -> Path:
-    """Opening the file proves nothing."""
-    (folder / "out/time.jsonl").symlink_to("/dev/full")
-    return folder / "out/time.jsonl"
-
-
-@pytest.mark.parametrize("obstacle", [folder_in_the_way, full_disk])
-def test_a_file_that_cannot_be_written_is_trouble_until_a_line_is(
-    obstacle: Callable[[Path], Path], tmp_path: Path
-) -> None:
-    """A second failure in a row is reported."""
-    (tmp_path / "out").mkdir()
+@pytest.mark.parametrize("obstacle", ["out", "out/time.jsonl"], ids=["a file in place of the folder", "a full disk"])
+def test_a_file_that_cannot_be_written_is_trouble_until_a_line_is(obstacle: str, tmp_path: Path) -> None:
+    """A second failure in a row is reported. On a full disk, opening the file proves nothing."""
+    cause = tmp_path / obstacle
     with at_work(delivering(tmp_path, JSONL, "")) as desk:
-        cause = obstacle(tmp_path)
+        if obstacle == "out":
+            cause.touch()
+        else:
+            cause.parent.mkdir()
+            cause.symlink_to("/dev/full")
         for _ in range(2):
             assert desk.take(raw()).outcome is TROUBLE
             assert [t.message for t in desk.troubles] == ["archive cannot be written."]
@@ -332,27 +313,26 @@ def test_a_group_is_a_record_below_a_header(tmp_path: Path) -> None:
     assert found == [["2024-05-02", "ACME-0042", "1", text.replace("\r", "")]] * 2
 
 
-@pytest.mark.parametrize("change", [rotated, removed, emptied])
-def test_a_new_file_gets_its_own_header(change: Callable[[Path], None], tmp_path: Path) -> None:
-    """After the file is rotated, removed or emptied."""
-    assert deliver(sink(tmp_path, CSV), form=CSV) == Took()
-    change(tmp_path / "lines")
-    assert deliver(sink(tmp_path, CSV), form=CSV) == Took()
-    assert (tmp_path / "lines").read_bytes() == HEADER + CSV.line
+@pytest.mark.parametrize("change", ["rotated", "removed", "emptied"])
+def test_a_new_file_gets_its_own_header(change: str, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert deliver(sink(tmp_path, CSV), form=CSV) == Took()
+        assert (tmp_path / "lines").read_bytes() == HEADER + CSV.line
+        CHANGES[change](tmp_path / "lines")
 
 
 def test_a_file_with_another_header_or_of_another_form_is_refused_at_start(tmp_path: Path) -> None:
     """The message shows the header and says how to solve it. Each form would cut off the lines of the other."""
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/time.csv").write_bytes(b"Date,Matter\r\n")
-    (found,) = problems(tmp_path, f"deliver:\n{BOOKS}".replace("\n", "\n  "))
+    file = tmp_path / "out/time.csv"
+    file.parent.mkdir()
+    file.write_bytes(b"Date,Matter\r\n")
+    (found,) = problems(tmp_path, into(BOOKS))
     assert found.code == "bad-path"
     assert "`Date,Matter`" in found.message
     assert "move the file away, or set `columns` to its header" in found.message
-    assert (tmp_path / "out/time.csv").read_bytes() == b"Date,Matter\r\n"
-    (tmp_path / "out/time.csv").unlink()
-    other = "- {name: other, jsonl: {path: ./out/../out/time.csv}}\n"
-    (found,) = problems(tmp_path, f"deliver:\n{BOOKS}{other}".replace("\n", "\n  "))
+    assert file.read_bytes() == b"Date,Matter\r\n"
+    file.unlink()
+    (found,) = problems(tmp_path, into(BOOKS + "- {name: other, jsonl: {path: ./out/../out/time.csv}}\n"))
     assert (found.code, "another form" in found.message) == ("bad-path", True)
 
 
@@ -362,8 +342,3 @@ def test_no_text_runs_as_a_formula() -> None:
     assert records(record([*formulas, -1, -0.5, "a=1"]).encode()) == [
         [*(f"'{t}" for t in formulas), "-1", "-0.5", "a=1"]
     ]
-
-
-def test_a_csv_sink_needs_at_least_one_column(tmp_path: Path) -> None:
-    (found,) = problems(tmp_path, "deliver:\n  - {name: books, csv: {path: out/time.csv, columns: {}}}\n")
-    assert "at least one column" in found.message

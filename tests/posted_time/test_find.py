@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 from collections import Counter
@@ -21,7 +20,7 @@ from syncengine.posted_time.events import Verdict
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import InboxEntry, PostedTimeStatus
 from syncengine.tools.posted_time import deliver_again
-from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE
+from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work
 from tests.posted_time.forgetful import FIND, Entry, Forgetful, finding_sink, forgetting
 from tests.posted_time.mortal import Fate, lives
 from tests.posted_time.projects import into, problems, project, project_into
@@ -119,10 +118,12 @@ class Case(NamedTuple):
 
 
 @contextmanager
-def finding(folder: Path, find: str = FIND) -> Iterator[Case]:
+def finding(folder: Path, sink: str = finding_sink("URL"), sources: str = "ledger: {sql: ledger.db}") -> Iterator[Case]:
+    """A case with this sink; in both texts, URL stands for the receiver's."""
     clock = Clock()
     with forgetting(clock) as pms:
-        yield Case(clock, pms, Connector(folder, finding_sink(pms.receiver.url, find), clock))
+        sink, sources = (text.replace("URL", pms.receiver.url) for text in (sink, sources))
+        yield Case(clock, pms, Connector(folder, sink, clock, sources))
 
 
 @pytest.fixture
@@ -133,29 +134,23 @@ def case(tmp_path: Path) -> Iterator[Case]:
 
 def test_a_receiver_that_wants_ten_years_without_questions_has_a_day(case: Case) -> None:
     """The process that was told so goes on; its clock or the receiver's may be wrong."""
-
-    async def story() -> list[PostedTimeStatus]:
-        async with Delivery.of(case.connector.project, {}, now=case.clock, clock=case.clock) as opened:
-
-            async def offered_after(seconds: float) -> PostedTimeStatus:
-                case.clock.at += seconds
-                return (await opened.take(raw("g1"), mechanism="fetch")).outcome
-
-            case.pms.moods.append("lost")
-            first = await offered_after(0)
-            case.pms.receiver.headers = {"Retry-After": "315360000"}
-            case.lists(503, {})
-            asked = await offered_after(80)
-            case.pms.receiver.headers, case.pms.receiver.answer = {}, case.pms.answer
-            return [first, asked, await offered_after(86_390), await offered_after(11)]
-
-    assert asyncio.run(story()) == [TROUBLE, TROUBLE, TROUBLE, SUCCESS]
+    case.pms.moods.append("lost")
+    with at_work(Delivery.of(case.connector.project, {}, now=case.clock, clock=case.clock)) as desk:
+        assert desk.take(raw()).outcome is TROUBLE
+        case.pms.receiver.headers = {"Retry-After": "315360000"}
+        case.lists(503, {})
+        case.clock.at += 80
+        assert desk.take(raw()).outcome is TROUBLE
+        case.pms.receiver.headers, case.pms.receiver.answer = {}, case.pms.answer
+        for wait, outcome in ((86_390, TROUBLE), (11, SUCCESS)):
+            case.clock.at += wait
+            assert desk.take(raw()).outcome is outcome
 
 
 @pytest.mark.parametrize(("after", "wait"), [("after: 60s}", 60), ("}, timeout: 7s", 67)], ids=["set", "default"])
 def test_find_asks_only_after_an_unclear_attempt_and_a_wait(after: str, wait: int, tmp_path: Path) -> None:
     """Of the timeout and a minute, unless `after` is set. Meanwhile nothing is sent; a note explains the trouble."""
-    with finding(tmp_path, FIND.replace(" after: 60s}", after).replace(",}", "}")) as case:
+    with finding(tmp_path, finding_sink("URL", FIND.replace(" after: 60s}", after).replace(",}", "}"))) as case:
         assert case.take("g0").outcome is SUCCESS
         case.loses()
         assert case.pms.questions == []
@@ -185,24 +180,17 @@ def test_find_reads_every_page_and_matches_the_whole_reference(case: Case) -> No
 
 def test_a_requested_repeat_is_sent_only_if_the_entry_is_missing(case: Case) -> None:
     """After a restored backup, `time retry --sink` sends nothing that is there or cannot be asked for."""
-
-    def asked_again() -> list[str]:
+    case.connector.take(raw("g0"), raw("g1"))
+    case.clock.at += 60
+    for asking, kept, status in (("down", 2, "again"), ("answer", 2, "accepted"), ("answer", 1, "accepted")):
+        case.pms.asking = (asking,)
+        case.pms.entries[:] = case.pms.entries[:kept]
         with open_inbox(case.connector.project.state, write=True) as inbox:
             inbox.write(lambda tx: tx.ask(["g0", "g1"], "pms"))
         deliver_again(case.connector.project, {}, ["g0", "g1"], lambda: None)
         with open_inbox(case.connector.project.state, write=False) as inbox:
-            return [found.status for entry in inbox.entries() for found in entry.deliveries]
-
-    case.connector.take(raw("g0"), raw("g1"))
-    case.clock.at += 60
-    case.pms.asking = ("down",)
-    assert asked_again() == ["again"] * 2
-    case.pms.asking = ("answer",)
-    assert asked_again() == ["accepted"] * 2
-    assert len(case.pms.entries) == 2
-    case.pms.entries[:] = case.pms.has("g0")
-    assert asked_again() == ["accepted"] * 2
-    assert sorted(entry.reference for entry in case.pms.entries) == ["g0", "g1"]
+            assert [found.status for entry in inbox.entries() for found in entry.deliveries] == [status] * 2
+        assert [entry.reference for entry in case.pms.entries] == ["g0", "g1"]
 
 
 def test_two_entries_of_a_group_are_a_conflict(case: Case) -> None:
@@ -226,7 +214,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
 def test_an_answer_that_proves_nothing_is_trouble(answer: object, tmp_path: Path) -> None:
-    with finding(tmp_path, FIND.replace(" paging: {cursor: at, at: next_cursor},", "")) as case:
+    with finding(tmp_path, finding_sink("URL", FIND.replace(" paging: {cursor: at, at: next_cursor},", ""))) as case:
         case.loses("cut")
         case.lists(200, answer)
         assert (case.take(wait=80).outcome, case.pms.entries) == (TROUBLE, [])
@@ -268,12 +256,7 @@ def test_of_a_list_that_is_not_whole_nothing_is_said_to_be_missing(
     assert ({got.method for got in asked}, len(asked) <= 20) == ({"GET"}, True)
 
 
-WITHOUT_VALUE = {
-    "a null": {"id": 0, "ref": None},
-    "nothing": {"id": 0},
-    "a null entry": None,
-    "a null above": {"id": 0, "ref": None, "inner": None},
-}
+NULLS = {"id": 0, "ref": None, "inner": None}
 COMPOSITES = [
     "ref eq '{{ entry.ref }}'",
     "ref eq '{{ entry['ref'] | trim }}'",
@@ -288,10 +271,7 @@ COMPOSITES = [
 
 @pytest.mark.parametrize(
     ("entry", "reference"),
-    [
-        *(pytest.param(entry, COMPOSITES[0], id=name) for name, entry in WITHOUT_VALUE.items()),
-        *((WITHOUT_VALUE["a null above"], reference) for reference in COMPOSITES[1:]),
-    ],
+    [(None, COMPOSITES[0]), ({"id": 0}, COMPOSITES[0]), *((NULLS, reference) for reference in COMPOSITES)],
 )
 def test_a_composite_reference_without_a_value_of_the_entry_is_not_readable(
     entry: object, reference: str, tmp_path: Path
@@ -322,7 +302,7 @@ def _asked(entry: object, reference: str, folder: Path, *, blanks: str = "") -> 
     asked = f"filter: \"{blanks}ref eq '{{{{ group.groupId }}}}'{blanks}\""
     find = FIND.replace("ref: '{{ group.groupId }}'", asked).replace("'{{ entry.external.ref }}'", f'"{reference}"')
     find = find.replace(" externalId: 'E{{ entry.id }}', paging: {cursor: at, at: next_cursor},", "")
-    with finding(folder, find) as case:
+    with finding(folder, finding_sink("URL", find)) as case:
         case.loses()
         case.lists(200, {"data": {"entries": [entry]}})
         return case.take(wait=80).outcome, len(case.pms.entries)
@@ -364,51 +344,40 @@ def test_a_refused_repeat_is_a_success_if_the_entry_exists_by_then(case: Case) -
 
 
 def test_each_tag_has_a_reference_of_its_own(tmp_path: Path) -> None:
-    clock = Clock()
-    with forgetting(clock) as pms:
-        sink = finding_sink(pms.receiver.url, more="  each: tag\n")
-        sink = sink.replace("{{ group.groupId }}", "{{ group.groupId }}/{{ tag.name }}")
-        case = Case(clock, pms, Connector(tmp_path, sink, clock))
-        pms.moods += ["lost", "gateway"]
-        both = [{"name": "A"}, {"name": "B"}]
-        outcomes = [case.take(wait=80, tags=both).outcome for _ in range(3)]
+    sink = finding_sink("URL", more="  each: tag\n")
+    with finding(tmp_path, sink.replace("{{ group.groupId }}", "{{ group.groupId }}/{{ tag.name }}")) as case:
+        case.pms.moods += ["lost", "gateway"]
+        outcomes = [case.take(wait=80, tags=[{"name": "A"}, {"name": "B"}]).outcome for _ in range(3)]
         assert outcomes == [TROUBLE, TROUBLE, SUCCESS]
-        assert Counter(one.reference for one in pms.entries) == Counter(["g1/A", "g1/B"])
+        assert Counter(one.reference for one in case.pms.entries) == Counter(["g1/A", "g1/B"])
 
 
 def test_a_reference_in_the_path_below_a_source(tmp_path: Path) -> None:
-    clock = Clock()
     find = "find: {path: '/entries/{{ group.groupId }}', entries: '{{ [response] }}', reference: '{{ entry.ref }}'}"
     sink = f"- name: pms\n  http: {{source: crm, path: /time, json: {{ref: '{{{{ group.groupId }}}}'}}, {find}}}\n"
-    with forgetting(clock) as pms:
-        sources = f"ledger: {{sql: ledger.db}}\ncrm: {{http: '{pms.receiver.url}/v1'}}"
-        case = Case(clock, pms, Connector(tmp_path, sink, clock, sources))
-        pms.receiver.answer = lambda got: None
+    with finding(tmp_path, sink, "ledger: {sql: ledger.db}\ncrm: {http: 'URL/v1'}") as case:
+        case.pms.receiver.answer = lambda got: (200, {"ref": "g 1"}) if got.method == "GET" else None
         assert case.take("g 1").outcome is TROUBLE
-        pms.receiver.answer = lambda got: (200, {"ref": "g 1"}) if got.method == "GET" else None
         assert case.take("g 1", wait=100).outcome is SUCCESS
-        assert pms.receiver.got[-1].path == "/v1/entries/g%201"
+        assert case.pms.receiver.got[-1].path == "/v1/entries/g%201"
 
 
-ANYWHERE = "http://127.0.0.1:1"
+ASKS_FOR = "ref: '{{ group.groupId }}', kind: time"
 WRONG = {
-    "another field": (finding_sink(ANYWHERE, FIND.replace("groupId", "groupName")), "asks for nothing"),
-    "two addresses": (finding_sink(ANYWHERE, FIND.replace("url:", "path: /x, url:")), "needs a `url`"),
-    "no address": (finding_sink(ANYWHERE, FIND.replace("url: 'URL/entries', ", "")), "needs a `url`"),
-    "a constant query": (finding_sink(ANYWHERE, FIND.replace("{{ group.groupId }}", "all")), "asks for nothing"),
-    "two values": (
-        finding_sink(ANYWHERE, FIND.replace("kind: time", "other: '{{ group.groupId }}'")),
-        "several parameters",
-    ),
-    "a lookup": (finding_sink(ANYWHERE, FIND.replace("kind: time", "kind: '{{ lookup.matter.id }}'")), "lookup"),
+    "another field": (FIND.replace("groupId", "groupName"), "", "asks for nothing"),
+    "two addresses": (FIND.replace("url:", "path: /x, url:"), "", "needs a `url`"),
+    "no address": (FIND.replace("url: 'URL/entries', ", ""), "", "needs a `url`"),
+    "a constant query": (FIND.replace(ASKS_FOR, "ref: all"), "", "asks for nothing"),
+    "two values": (FIND.replace("kind: time", "other: '{{ group.groupId }}'"), "", "several parameters"),
+    "a lookup": (FIND.replace("kind: time", "kind: '{{ lookup.matter.id }}'"), "", "lookup"),
     # It would take the entry of the first tag for that of the second, whose time would be lost.
-    "one reference for each tag": (finding_sink(ANYWHERE, more="  each: tag\n"), "each: tag"),
+    "one reference for each tag": (FIND, "  each: tag\n", "each: tag"),
 }
 
 
-@pytest.mark.parametrize(("sink", "told"), WRONG.values(), ids=WRONG.keys())
-def test_a_find_that_cannot_find_a_group_is_an_error_at_start(sink: str, told: str, tmp_path: Path) -> None:
-    found = problems(tmp_path, into(sink))
+@pytest.mark.parametrize(("find", "more", "told"), WRONG.values(), ids=WRONG.keys())
+def test_a_find_that_cannot_find_a_group_is_an_error_at_start(find: str, more: str, told: str, tmp_path: Path) -> None:
+    found = problems(tmp_path, into(finding_sink("http://127.0.0.1:1", find, more=more)))
     assert any(told in problem.message for problem in found), found
 
 

@@ -134,19 +134,6 @@ def test_a_fetch_that_ends_without_an_answer_after_its_time_is_no_trouble(ending
     assert [type(event) for event in fetching(script, Desk(), scene, pace=pace)][:2] == [Offered, Taken]
 
 
-def test_nothing_is_fetched_while_a_sink_is_down() -> None:
-    """The loop fetches again as soon as the sink is up."""
-    desk, down = Desk(SinkTrouble("ledger", TroubleKind.UNREACHABLE, "No.")), list[bool]()
-
-    async def scene(server: Scripted, *loop: Any) -> None:
-        server.on_request = lambda: down.append(bool(desk.troubles))
-        asyncio.get_running_loop().call_later(5 * SWIFT.empty, setattr, desk, "troubles", ())
-        await run_until(has_taken(1), *loop)
-
-    fetching((saying([group("a")]), NOTHING), desk, scene)
-    assert set(down) == {False}
-
-
 @pytest.mark.parametrize("error", [SyncengineError("the state is busy"), KeyError("secret-in-a-key")])
 def test_the_loop_waits_for_an_inbox_that_cannot_store_a_group(error: Exception) -> None:
     """The rest of the answer is dropped, as it is offered again. No text of a foreign exception is repeated."""

@@ -23,9 +23,9 @@ from syncengine.errors import SyncengineError
 from syncengine.posted_time.build_route import build
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
-from syncengine.posted_time.pace import WIDTH, Turns, each, side_by_side
+from syncengine.posted_time.pace import WIDTH, each, side_by_side
 from syncengine.service.posted_time import Unreadable
-from syncengine.state.inbox import COMPANY, Inbox, InboxTransaction, InboxWriter, open_inbox
+from syncengine.state.inbox import Inbox, InboxTransaction, InboxWriter, open_inbox
 from syncengine.state.inbox_model import InboxEntry, Offer, PostedTimeStatus
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, Desk, at_work, outcomes, taking
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
@@ -76,36 +76,6 @@ def test_side_by_side_waits_for_everything_it_began() -> None:
     assert len(ended) < 10
 
 
-@pytest.mark.parametrize(("ends", "turns"), [("+++++", 6), ("++++-", 6), ("-+-++", 4), ("--+++", 3)])
-def test_who_waits_while_two_of_two_turns_are_in_vain_gives_up(ends: str, turns: int) -> None:
-    """`ends` are the ends of turns, `-` without an answer; `turns` is how many of six callers get one."""
-
-    async def play() -> int:
-        target, had = Turns(2), 0
-        awake = [asyncio.Event() for _ in ends]
-
-        async def caller(number: int) -> None:
-            nonlocal had
-            async with target.one(TimeoutError()):
-                had += 1
-                if number < len(ends):
-                    await awake[number].wait()
-                    if ends[number] == "-":
-                        target.give_up()
-
-        callers = [asyncio.create_task(caller(number)) for number in range(6)]
-        for event in awake:
-            await asyncio.sleep(0)
-            event.set()
-            for _ in range(5):
-                await asyncio.sleep(0)
-        await asyncio.wait(callers)
-        assert all(isinstance(one.exception(), TimeoutError | None) for one in callers)
-        return had
-
-    assert asyncio.run(play()) == turns
-
-
 # --- the inbox
 
 
@@ -114,61 +84,25 @@ def offered(id: str) -> Callable[[InboxTransaction], InboxEntry]:
     return lambda tx: tx.receive(Offer(id, "d", "{}", "fetch"))
 
 
-class Counting(Inbox):
-    """An inbox that counts its transactions."""
-
-    transactions = 0
-
-    def _exclusively(self) -> Any:
-        self.transactions += 1
-        return super()._exclusively()
-
-
-def test_offers_that_come_together_are_one_transaction(tmp_path: Path) -> None:
+def test_offers_that_come_together_are_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The groups keep their order, and a group that is offered twice is counted twice."""
-    opened = open_inbox(str(tmp_path / "state.db"), write=True)
-    inbox = Counting(opened.database, lambda: 5.0)
+    ids = [f"g{number}" for number in range(300, 0, -1)]
+    begun = list[None]()
+    exclusively = Inbox._exclusively
+
+    def counted(inbox: Inbox) -> Any:
+        begun.append(None)
+        return exclusively(inbox)
+
+    monkeypatch.setattr(Inbox, "_exclusively", counted)
 
     async def play() -> list[int]:
         writer = InboxWriter(inbox)
-        ids = [f"g{number}" for number in range(300, 0, -1)]
-        found = await asyncio.gather(*(writer.write(offered(id)) for id in [*ids, "g7"]))
-        waiting = [id for _, id in inbox.undecided(None, 1000)]
-        assert [id for id in waiting if id != "g7"] == [id for id in ids if id != "g7"]
-        return [entry.offers for entry in found]
+        return [entry.offers for entry in await asyncio.gather(*(writer.write(offered(id)) for id in [*ids, "g7"]))]
 
-    assert asyncio.run(play()) == [1] * 300 + [2]
-    assert inbox.transactions == 1
-    inbox.close()
-
-
-def test_a_write_that_comes_alone_waits_for_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only while many arrive does a transaction wait, for the writes of groups that the last one has released."""
-    waits: list[float] = []
-    sleep = asyncio.sleep
-
-    async def noted(seconds: float) -> None:
-        waits.append(seconds)
-        await sleep(seconds)
-
-    monkeypatch.setattr(asyncio, "sleep", noted)
-
-    async def play() -> None:
-        loop = asyncio.get_running_loop()
-        later: list[asyncio.Task[InboxEntry]] = []
-
-        def while_another_comes(_: InboxTransaction) -> None:
-            loop.call_soon_threadsafe(lambda: later.append(loop.create_task(writer.write(offered("c")))))
-            time.sleep(0.1)
-
-        with open_inbox(str(tmp_path / "state.db"), write=True) as inbox:
-            writer = InboxWriter(inbox)
-            await writer.write(offered("a"))
-            await asyncio.gather(writer.write(offered("b")), writer.write(while_another_comes))
-            await later[0]
-
-    asyncio.run(play())
-    assert waits == [0, 0, COMPANY]
+    with open_inbox(str(tmp_path / "state.db"), write=True) as inbox:
+        assert (asyncio.run(play()), len(begun)) == ([1] * 300 + [2], 1)
+        assert [id for _, id in inbox.undecided(None, 1000) if id != "g7"] == [id for id in ids if id != "g7"]
 
 
 def test_a_group_that_cannot_be_stored_does_not_affect_others(tmp_path: Path) -> None:
@@ -234,9 +168,6 @@ def test_a_receipt_in_the_way_is_looked_at_again_once(
     assert len(rows(tmp_path)) == len(rows(tmp_path, "SELECT * FROM syncengine_receipts")) == there
 
 
-BUSY = "ledger: {sql: 'sqlite:///ledger.db?timeout=0.05'}"
-
-
 # --- a file
 
 
@@ -272,7 +203,7 @@ def test_a_group_offered_again_while_its_status_is_sent_is_answered_again(tmp_pa
 
 
 CALLS: dict[str, tuple[Callable[[Desk], object], int]] = {
-    "again": (lambda desk: desk.wait(desk.delivery.again("g1")), 1),
+    "again": (lambda desk: desk.wait(desk.again("g1")), 1),
     "store": (lambda desk: desk.store(raw("g1")), 1),
     "take": (lambda desk: desk.take(raw("g1", totalDurationSecs=7200)), 1),
     "an unreadable offer": (lambda desk: desk.store(Unreadable("g1", "unreadable")), 0),
@@ -288,18 +219,17 @@ def test_a_stored_group_handled_by_another_call_is_checked_again(
     async def twice(opened: Delivery) -> None:
         await asyncio.gather(opened.resume(asyncio.Event()), opened.resume(asyncio.Event()))
 
-    with at_work(delivering(tmp_path, JSONL, "")) as desk:
+    with at_work(delivering(tmp_path)) as desk:
         desk.store(raw("g1"))
         other(desk)
         desk.wait(twice(desk.delivery))
-    found = [line["groupId"] for line in lines(tmp_path)] if (tmp_path / "out").exists() else []
-    assert found == ["g1"] * count
+    assert len(rows(tmp_path)) == count
 
 
 def test_groups_not_begun_when_a_sink_goes_down_stay_in_the_inbox(tmp_path: Path) -> None:
     """They are delivered once the sink is up, without another offer."""
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7")
-    with at_work(delivering(tmp_path, sink, "", sources=BUSY)) as desk:
+    with at_work(delivering(tmp_path, sink, "", sources="ledger: {sql: 'sqlite:///ledger.db?timeout=0.05'}")) as desk:
         for group in some(3 * WIDTH):
             desk.store(group)
         with locked(tmp_path / "ledger.db"):
@@ -321,8 +251,7 @@ def test_a_group_is_never_in_two_deliveries_at_once(tmp_path: Path) -> None:
 
     with at_work(delivering(tmp_path, JSONL + SQL_SINK)) as desk:
         desk.wait(story(desk.delivery))
-    assert [row[0] for row in rows(tmp_path)] == ["g1"]
-    assert [line["groupId"] for line in lines(tmp_path)] == ["g1"]
+    assert ([row[0] for row in rows(tmp_path)], [line["groupId"] for line in lines(tmp_path)]) == (["g1"], ["g1"])
 
 
 def test_a_full_disk_in_the_middle_of_a_line_loses_and_doubles_nothing(tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ PLAIN = DELIVER.replace("lookup.matter.id", "tag.name")
 HTTP = "deliver:\n  - {name: pms, http: {url: 'http://h', path: '%s', headers: {X-A: '%s'}, json: {a: ['%s']}}}\n"
 
 
+NAMED = "deliver:\n  - {name: %s, each: %s, jsonl: {path: a}}\n"
+
+
 WRONG: dict[str, tuple[str, list[tuple[str, int]]]] = {
     "refuse": ("refuse:\n  - {when: not tga, message: x}\n", [("unknown-name", 6)]),
     "a lookup's column": (LOOKUPS + DELIVER.replace("matter.id", "matter.ident"), [("unknown-name", 16)]),
@@ -35,6 +38,10 @@ WRONG: dict[str, tuple[str, list[tuple[str, int]]]] = {
     "a path": (HTTP % ("/{{ tag.x }}", "x", "x"), [("unknown-name", 6)]),
     "a header": (HTTP % ("/", "{{ tag.x }}", "x"), [("unknown-name", 6)]),
     "a body": (HTTP % ("/", "x", "{{ tag.x }}"), [("unknown-name", 6)]),
+    "a summary of a narrative of its own": (
+        "narrative: {template: n.j2, summary: true}\n",
+        [("unreadable-file", 5), ("bad-params", 5)],
+    ),
     "a narrative": ("narrative: {template: no.j2}\n", [("unreadable-file", 5)]),
     "a source": (SINK % "sql: {source: ledgr, statement: SELECT 1}", [("unknown-source", 6)]),
     "a source of another kind": (SINK % "http: {source: ledger}", [("unknown-source", 6)]),
@@ -50,6 +57,25 @@ WRONG: dict[str, tuple[str, list[tuple[str, int]]]] = {
         [("secret-in-file", 6)],
     ),
     "a password": (SINK % "sql: {url: 'mysql://u:s3cr3t@h/d', statement: x}", [("secret-in-file", 6)]),
+    **{
+        f"the path {path}": (SINK % f"http: {{url: 'http://h', path: {path}}}", [("bad-path", 6)])
+        for path in (
+            "/../admin",
+            "'/a/%2e%2e/{{ tag.name }}'",
+            "..",
+            "'/x/./{{ tag.name }}'",
+            '"/a\\nb/{{ tag.name }}"',
+        )
+    },
+    **{
+        f"the header {value:.9}": (SINK % f"http: {{url: 'http://h', headers: {{X-A: {value}}}}}", [("bad-value", 6)])
+        for value in ('"a\\nb"', '"a\\tb"', "x" * 8001)
+    },
+    "a status of both": (SINK % "http: {url: 'http://h'}, refuseOn: [404, 503], troubleOn: [404]", [("bad-value", 6)]),
+    "a table without columns": (SINK % "csv: {path: a.csv, columns: {}}", [("bad-value", 6)]),
+    "another `each`": (SINK % "each: row, jsonl: {path: a}", [("bad-value", 6)]),
+    "a name too long for the receipts of tags": (NAMED % ("n" * 39, "tag"), [("bad-value", 6)]),
+    "a name short enough for them": (NAMED % ("n" * 38, "tag"), []),
     "all at once, in the order of the file": (
         "refuse:\n  - {when: not tga, message: '{{ x }}'}\n" + LOOKUPS + DELIVER.replace("INTO time", "INTO times"),
         [("unknown-name", 6), ("unknown-name", 6), ("bad-statement", 15)],

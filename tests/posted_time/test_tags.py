@@ -12,10 +12,10 @@ from syncengine.posted_time.durations import DIVIDE, SAME_NAME, WHOLE, duration_
 from syncengine.posted_time.events import Verdict
 from syncengine.project.delivery_schema import DurationSection
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, taking
-from tests.posted_time.projects import JSONL, LOOKUPS, SQL_SINK, delivering, http_sink, in_ledger, lines, problems, rows
+from tests.posted_time.projects import JSONL, LOOKUPS, SQL_SINK, delivering, http_sink, in_ledger, lines, rows
 from tests.posted_time.receiver import Receiver
 from tests.posted_time.samples import group, raw
-from tests.posted_time.test_commands import program
+from tests.posted_time.test_commands import program, shown
 
 pytestmark = pytest.mark.slow
 
@@ -71,22 +71,15 @@ def test_keys_of_tags_depend_only_on_their_names() -> None:
 
 
 def test_each_tag_is_delivered_with_its_share_lookup_and_narrative(tmp_path: Path) -> None:
-    """Each tag is delivered once and has its own receipt; `duration.hours` is of its share."""
+    """Each tag is delivered once and has its own receipt. The total is rounded before it is divided."""
     (tmp_path / "n.j2").write_text("{{ tag.name }} of {{ tags | length }}: {{ duration.hours }}")
-    more = LOOKUPS + "narrative: {template: n.j2}\n"
-    (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH, more), several(B, A, totalDurationSecs=3601))
+    more = LOOKUPS + "narrative: {template: n.j2}\nduration: {roundUpTo: 61s}\n"
+    (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH, more), several(B, A, totalDurationSecs=3590))
     assert verdict == Verdict(SUCCESS, None, "L-g1")
     found = rows(tmp_path, "SELECT id, matter, secs, note FROM time ORDER BY matter")
-    assert found == [("g1", 7, 1801, "ACME-0042 of 2: 0.5003"), ("g1", 8, 1800, "ACME-0043 of 2: 0.5")]
+    assert found == [("g1", 7, 1800, "ACME-0042 of 2: 0.5"), ("g1", 8, 1799, "ACME-0043 of 2: 0.4997")]
     signed = rows(tmp_path, "SELECT group_id, sink, revision FROM syncengine_receipts ORDER BY sink")
     assert signed == [("g1", "ledger", 1), ("g1", "ledger" + SECOND, 1)]
-
-
-def test_rounding_and_weighting_come_before_the_duration_is_divided(tmp_path: Path) -> None:
-    """The total is rounded up once, and the shares add up to the rounded total."""
-    more = LOOKUPS + "duration: {roundUpTo: 6m}\n"
-    taking(delivering(tmp_path, SQL_SINK + EACH, more), several(totalDurationSecs=361))
-    assert [secs for _, _, secs in rows(tmp_path)] == [360, 360]
 
 
 @pytest.mark.parametrize("tags", [[A], []], ids=["one tag", "no tag"])
@@ -147,9 +140,13 @@ def test_one_tag_refuses_the_whole_group(sink: str, more: str, sent: dict[str, A
 
 
 def test_identical_tags_are_one_and_a_sink_of_whole_groups_needs_no_strategy(tmp_path: Path) -> None:
+    """`unmatched: accept` accepts a tag that no sink takes."""
     taking(delivering(tmp_path, SPLIT), raw("g0", tags=[A, A]))
     assert rows(tmp_path) == [("g0", 7, 3600)]
     assert taking(delivering(tmp_path, JSONL, ""), several(durationSplitStrategy="BY_WEIGHT"))[0].outcome is SUCCESS
+    one = delivering(tmp_path, SPLIT + "  when: tag.name == 'ACME-0043'\n", LOOKUPS + "unmatched: accept\n")
+    assert taking(one, several(group_id="g2"))[0].outcome is SUCCESS
+    assert rows(tmp_path)[1:] == [("g2", 8, 3600)]
 
 
 # --- no tag is lost
@@ -170,13 +167,6 @@ def test_a_sink_that_uses_all_tags_or_none_takes_the_whole_group(value: str, not
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7").replace("{{ narrative }}", value)
     assert taking(delivering(tmp_path, sink, ""), several())[0].outcome is SUCCESS
     assert rows(tmp_path, "SELECT id, secs, note FROM time") == [("g1", 3600, note)]
-
-
-def test_a_tag_that_no_sink_takes_is_accepted_with_unmatched_accept(tmp_path: Path) -> None:
-    """`when` is evaluated for each tag."""
-    sink = SPLIT + "  when: tag.name == 'ACME-0043'\n"
-    (verdict,) = taking(delivering(tmp_path, sink, LOOKUPS + "unmatched: accept\n"), several())
-    assert (verdict.outcome, rows(tmp_path)) == (SUCCESS, [("g1", 8, 3600)])
 
 
 @pytest.mark.parametrize(
@@ -265,30 +255,15 @@ def test_each_tag_is_shown_with_the_sink_that_took_it(tmp_path: Path, receiver: 
     """In `preview`, `show` and `inbox --tag`; the JSON of `show` also has the key."""
     receiver.answer = lambda got: (201 if "0043" in got.path else 422, {"id": 9})
     taking(delivering(tmp_path, http_sink(receiver.url) + EACH + JSONL), several(B, A))
-    rehearsed = program(tmp_path, "preview", "g1", "--format", "json").document["sinks"]
-    assert [(made["sink"], made["tag"], made["seconds"]) for made in rehearsed] == [
-        ("pms", "ACME-0043", 1800),
-        ("pms", "ACME-0042", 1800),
-        ("archive", None, 3600),
-    ]
+    rehearsed = shown(tmp_path, "preview", "g1")["sinks"]
+    parts = [("pms", "ACME-0043", 1800), ("pms", "ACME-0042", 1800), ("archive", None, 3600)]
+    assert [(made["sink"], made["tag"], made["seconds"]) for made in rehearsed] == parts
     assert "pms [ACME-0043, 1800 s]:" in program(tmp_path, "preview", "g1").out
-    shown = program(tmp_path, "show", "g1", "--format", "json").document
-    assert [(made["key"], made["tag"], made["status"]) for made in shown["sinks"]] == [
-        ("pms" + SECOND, "ACME-0043", "accepted"),
-        ("pms", "ACME-0042", "refused"),
-    ]
-    assert [event["tag"] for event in shown["story"] if event["sink"]] == ["ACME-0043", "ACME-0042"]
-    text = program(tmp_path, "show", "g1").out
+    document, text = shown(tmp_path, "show", "g1"), program(tmp_path, "show", "g1").out
+    ends = [("pms" + SECOND, "ACME-0043", "accepted"), ("pms", "ACME-0042", "refused")]
+    assert [(made["key"], made["tag"], made["status"]) for made in document["sinks"]] == ends
+    assert [event["tag"] for event in document["story"] if event["sink"]] == ["ACME-0043", "ACME-0042"]
     assert "pms [ACME-0043]  revision 1  accepted" in text
     assert "sent to pms [ACME-0042]: refused" in text
     for tag, found in (("ACME-0042", ["ACME-0043, ACME-0042"]), ("ACME", [])):
-        listed = program(tmp_path, "inbox", "--tag", tag, "--format", "json").document["groups"]
-        assert [entry["tag"] for entry in listed] == found
-
-
-def test_a_sink_name_too_long_for_receipts_of_tags_is_an_error_at_start(tmp_path: Path) -> None:
-    """The limit only applies to `each: tag`, and `each` has no other value."""
-    sink = "deliver:\n  - {name: NAME, each: tag, jsonl: {path: x.jsonl}}\n"
-    for name, each, found in (("n" * 38, "tag", []), ("n" * 39, "tag", ["bad-value"]), ("n", "row", ["bad-value"])):
-        text = sink.replace("NAME", name).replace("each: tag", f"each: {each}")
-        assert [problem.code for problem in problems(tmp_path, text)] == found
+        assert [entry["tag"] for entry in shown(tmp_path, "inbox", "--tag", tag)["groups"]] == found

@@ -17,7 +17,7 @@ from syncengine.posted_time.route import Narrative
 from syncengine.posted_time.templates import SCOPE, Compiler, RenderTrouble
 from syncengine.project.types import Written
 from syncengine.templating.names import Shape
-from tests.posted_time.projects import bare_route, problems
+from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import group, row
 
 ROUTE = bare_route()
@@ -45,24 +45,11 @@ VALUES: dict[str, Any] = {
     "{{ rows | map(attribute='activity') }}": ["Word"],
     "in {{ rows | map(attribute='activity') }}": "in ['Word']",
     "{{ group['localDate'] }}": None,
-    "{{ '0001-01-01' | date }}": "0001-01-01",
-    "{{ '0999-01-02' | time('%%Y %Y') }}": "%Y 0999",
     "{{ start | local('UTC') | time }}": "07:05",
-    "{{ start | center(27) }}": " 2024-05-02T09:05:00+02:00 ",
     "{{ connectorConfiguration.ADD_SUMMARY_TO_NARRATIVE }}": None,
-    "{% block of %}{{ tag.name }}{% endblock %}, {{ self.of() }}, {{ self['of']() }}": ", ".join(3 * ["ACME-0042"]),
-    "{% macro m(a) %}{% endmacro %}{{ m.name }}{{ m.arguments }}": "m('a',)",
-    "{% macro line(r) %}{{ r.anything }}{% endmacro %}{{ 1 }}": "1",
-    "{% set n = namespace(n=0) %}{% for i in range(3) %}{% set n.n = n.n + i %}{% endfor %}{{ n.n }}": "3",
-    "{% for hour, of in rows | groupby('activityHour') %}{{ hour }}: {{ of | length }}{% endfor %}": "2024050207: 1",
-    "{{ user.externalId | float(default=-1) }}": -1,
-    "{{ tag.externalId | int(0) }}": 0,
-    "{{ '12.7' | int(0) }}": 0,
     "{{ [duration.hours, 0.5] | sum }}": "3.2778",
     "{{ duration.hours * 250.5 }}": "695.83890",
     "{{ 250.5 * duration.hours }}": "695.83890",
-    "{{ duration.hours - 0.7778 }}": "2.0000",
-    "{{ duration.hours // 0.5 }}": "5",
 }
 
 
@@ -118,20 +105,10 @@ def test_every_field_can_be_used_whatever_a_group_lacks(path: str) -> None:
 
 
 FAILING = {
-    "an endless width": "{{ '%*d'|format(10**9, 1) }}",
-    "an endless format": "{{ '{:1000000000}'.format(1) }}",
     "an endless loop": "{% for a in range(99999) %}{{ 'x' * 100000 }}{% endfor %}",
-    "loops in loops": (
-        "{% for a in range(3000) %}{% for b in range(3000) %}{% for c in range(3000) %}{% endfor %}{% endfor %}"
-        "{% endfor %}"
-    ),
     "an endless macro": "{% macro f(n) %}{{ f(n - 1) if n }}{{ f(n - 1) if n }}{% endmacro %}{{ f(200) }}",
-    "internals by a filter": "{{ '' | attr('__cla' ~ 'ss__') }}",
     "internals by an attribute": "{{ ['x'] | map(attribute='__cla' ~ 'ss__') | join }}",
     "internals of itself": "{{ self['_TemplateReference' ~ '__context'] | list }}",
-    "internals of a macro": "{% macro m() %}{% endmacro %}{{ m['_en' ~ 'vironment'] }}",
-    "internals by a format": "{{ '{0.__init__.__globals__}' | format(1) ~ ('{0.__class__}'.format)(tag) }}",
-    "a block that it lacks": "{{ self.nothing() }}",
     "a function as a value": "{{ ''.upper }}",
     "a function in a text": "as {{ tag.name.lower }}",
     "an infinite number": "{{ 1e308 * 10 }}",
@@ -149,8 +126,6 @@ def test_what_only_rendering_shows_fails_with_the_place(text: str) -> None:
 
 UNSAFE = [
     "{{ group.__class__ }}",
-    "{{ namespace.__init__.__globals__ }}",
-    "{{ '%s' | format(self._TemplateReference__context) }}",
     "{{ rows | map(attribute='activity.__class__') | list }}",
     "{{ rows | groupby('__class__') }}",
     "{{ lookup.matter.id.__class__ }}",
@@ -304,9 +279,3 @@ def test_the_builtin_narrative_ends_in_a_summary_if_configured(
     end = "\n\nTags: ACME-0042, ACME-0043\nWorked: 1h\nPosted: 2h" if expected else ""
     narrative = replace(route.narrative, summary=setting)
     assert narrative.render(variables) == "Reply\n\n09:05 Word: Reply.docx (1h)" + end
-
-
-def test_summary_with_a_template_of_the_project_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "n.j2").write_text("x")
-    (told,) = problems(tmp_path, "narrative: {template: n.j2, summary: true}")
-    assert "`summary` is about the built-in narrative" in told.message

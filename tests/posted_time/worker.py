@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,9 +14,12 @@ from syncengine.posted_time.pace import each, side_by_side
 from syncengine.project.load import load_project
 from syncengine.project.runner import Holder
 from tests.posted_time.samples import raw
+from tests.support.warm import working
+
+TAGS = ("ACME-0042",)
 
 
-async def deliver(folder: Path, groups: int, tags: Sequence[str], *, at_once: bool) -> None:
+async def _deliver(folder: Path, groups: int, tags: Sequence[str], at_once: bool) -> None:
     delivery = Delivery.of(load_project(folder=folder, environ={}), {})
     async with delivery:
         with delivery.inbox.lease(Holder.here("worker", {}), wait=20):
@@ -30,6 +34,23 @@ async def deliver(folder: Path, groups: int, tags: Sequence[str], *, at_once: bo
     sys.stdout.write("done\n")
 
 
-def work(folder: Path, groups: int, tags: Sequence[str] = ("ACME-0042",), *, at_once: bool = False) -> None:
-    """Deliver `groups` groups, one after the other or all `at_once`."""
-    asyncio.run(deliver(folder, groups, tags, at_once=at_once))
+def work(folder: Path, groups: int, tags: Sequence[str], at_once: bool) -> None:
+    asyncio.run(_deliver(folder, groups, tags, at_once))
+
+
+def delivered(folder: Path, groups: int, tags: Sequence[str] = TAGS, *, at_once: bool = False) -> list[str]:
+    """What a worker says that delivers `groups` groups, one after the other or all `at_once`."""
+    with working(work, folder, groups, tags, at_once) as worker:
+        return worker.stdout.read().splitlines()
+
+
+def killed(
+    folder: Path, groups: int, chance: random.Random, tags: Sequence[str] = TAGS, *, at_once: bool = False
+) -> None:
+    """Six such workers, each killed shortly after some of its verdicts."""
+    for _ in range(6):
+        with working(work, folder, groups, tags, at_once) as worker:
+            for _ in range(chance.randrange(groups)):
+                worker.stdout.readline()
+            time.sleep(chance.random() * 0.02)
+            worker.kill()

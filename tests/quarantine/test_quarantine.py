@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import re
 import subprocess
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from syncengine.plan.planner import make_plan
-from syncengine.plan.request import PlanRequest, Runtime
+from syncengine.serve.log import Log
+from syncengine.serve.probes import Readiness
+from syncengine.serve.reconcile import Reconciling
 from tests.cli.program import Project, activity_type, category, tag
+from tests.cli.test_undo import last
 from tests.support.git import commit_all, git
 
 from .refusing import WORDS, Refusing
@@ -82,8 +87,6 @@ def test_only_what_was_refused_can_be_set_aside(refused: Project, service: Refus
     assert refused.apply().code == 3
     assert_refused(refused, "tag/BAD", "the outcome of its last call is unknown")
     assert refused.run(*QUARANTINE).out == "Nothing is in quarantine.\n"
-    service.heal()
-    assert refused.apply().code == 0
 
 
 def assert_refused(project: Project, address: str, words: str, code: str = "not-refused") -> None:
@@ -134,53 +137,44 @@ def test_an_entry_is_listed_and_ended(refused: Project, service: Refusing) -> No
 # --- the end
 
 
-def test_a_quarantine_ends_when_the_manifest_changes(refused: Project, service: Refusing) -> None:
+def test_a_quarantine_ends_when_the_manifest_changes(refused: Project) -> None:
     """Another order or place is no change. The new content is not in quarantine when it is refused, too."""
     bad = tag("BAD", keywords=["first words", "other words"], metadata={"a": "1", "b": "2"})
     refused.wants(tags=[tag("GOOD"), bad])
     assert refused.apply().code == 3
     aside(refused, "tag/BAD")
-    refused.wants(
-        tags=[tag("BAD", metadata={"b": "2", "a": "1"}, keywords=["other words", "first words"]), tag("GOOD")]
-    )
+    same = tag("BAD", metadata={"b": "2", "a": "1"}, keywords=["other words", "first words"])
+    refused.wants(tags=[same, tag("GOOD")])
     assert planned(refused)[0] == 0
     refused.wants(tags=[tag("GOOD"), {**bad, "description": "other"}])
     code, document = planned(refused)
     assert (code, changes(document)) == (2, {"tag/BAD": "create"})
-    (said,) = warned(document, "quarantine-ended")
-    assert "its manifest changed" in said["message"]
+    assert "its manifest changed" in warned(document, "quarantine-ended")[0]["message"]
     assert refused.apply().code == 3
     code, document = planned(refused)
     assert (code, document["diagnostics"]) == (2, [])
-    service.heal()
-    assert refused.apply().code == 0
 
 
-# --- removals
-
-
-def retiring(project: Project, service: Refusing) -> None:
-    """Have the service refuse to retire a tag."""
-    project.settings("policy: {tagRemoval: retire}")
+def test_a_removal_needs_a_date_of_at_most_30_days(project: Project, service: Refusing) -> None:
+    """By the command and in the project file. Until then the tag stays as it is."""
+    policy = "policy: {tagRemoval: retire}"
+    project.settings(policy)
     project.settle(tags=[tag("GOOD"), tag("BAD")])
     service.refuse("BAD")
     project.wants(tags=[tag("GOOD")])
     assert project.apply().code == 3
-
-
-def test_a_removal_needs_a_date_of_at_most_30_days(project: Project, service: Refusing) -> None:
-    """Until then the tag stays as it is; afterwards its removal is planned again."""
-    retiring(project, service)
-    done = project.run(*QUARANTINE, "tag/BAD", *BECAUSE)
-    assert (done.code, "add --until DATE" in done.err) == (64, True)
+    undated = project.run(*QUARANTINE, "tag/BAD", *BECAUSE)
+    assert (undated.code, "add --until DATE" in undated.err) == (64, True)
     assert project.run(*QUARANTINE, "tag/BAD", *BECAUSE, "--until", day(31)).code == 64
+    project.settings(policy, *BAD)
+    code, document = planned(project)
+    assert (code, "add `until`" in warned(document, "quarantine-unused")[0]["message"]) == (2, True)
+    for days, is_planned in ((31, 2), (30, 0)):
+        project.settings(policy, *entry(f", reason: x, until: {day(days)}"))
+        assert planned(project)[0] == is_planned
+    project.settings(policy)
     aside(project, "tag/BAD", "--until", day(30))
-    assert planned(project)[0] == 0
-    assert project.apply().code == 0
-    assert project.rows()["tag/BAD"]["status"] == "active"
-    at = (datetime.now(UTC) + timedelta(days=31)).timestamp()
-    later = make_plan(project.loaded(), PlanRequest("plan"), Runtime(project.surroundings(), now=lambda: at))
-    assert [str(change.key) for change in later.changes] == ["tag/BAD"]
+    assert (project.apply().code, project.rows()["tag/BAD"]["status"]) == (0, "active")
     end(project, service, "tag/BAD")
     assert project.rows()["tag/BAD"]["status"] == "retired"
 
@@ -216,12 +210,8 @@ def test_no_sweep_is_planned_while_an_activity_type_is_in_quarantine(project: Pr
     aside(project, "activity-type/BAD")
     assert project.apply().code == 0, "what was uploaded together with it is sent again"
     code, document = planned(project, "--sweep")
-    assert (code, document["changes"], document["sweep"]) == (0, [], None)
-    (note,) = document["notes"]
-    assert (note["address"], "no sweep can complete" in note["message"]) == ("activity-type/GOES", True)
-    assert len(warned(document, "sweep-left-out")) == 1
-    project.wants(activityTypes=[activity_type("A", description="new"), activity_type("BAD")])
-    assert project.apply().code == 0
+    assert (code, document["changes"], len(warned(document, "sweep-left-out"))) == (0, [], 1)
+    assert "no sweep can complete" in document["notes"][0]["message"]
     assert service.types() == {"A", "GOES"}
     end(project, service, "activity-type/BAD")
     assert service.types() == {"A", "BAD"}
@@ -350,17 +340,6 @@ def test_an_entry_of_the_project_file_sets_aside(refused: Project, service: Refu
     assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 1
 
 
-def test_an_entry_for_a_removal_needs_a_date_of_at_most_30_days(project: Project, service: Refusing) -> None:
-    retiring(project, service)
-    policy = "policy: {tagRemoval: retire}"
-    project.settings(policy, *BAD)
-    code, document = planned(project)
-    assert (code, "add `until`" in warned(document, "quarantine-unused")[0]["message"]) == (2, True)
-    for days, is_planned in ((31, 2), (30, 0)):
-        project.settings(policy, *entry(f", reason: x, until: {day(days)}"))
-        assert planned(project)[0] == is_planned
-
-
 def test_an_invalid_entry_is_an_error_at_its_line(refused: Project) -> None:
     for invalid in (entry(", reason: x", "BAD"), entry(""), entry(", reason: x, until: soon")):
         refused.settings(*invalid)
@@ -429,3 +408,134 @@ def test_the_quarantine_of_a_pull_request_counts_and_is_a_change_of_policy(refus
     (said,) = warned(document, "policy-changed")
     assert '"ticket 4711" → (none)' in said["message"]
     assert (code, [change["origin"] for change in document["changes"]]) == (2, ["pull-request"])
+
+
+# --- undoing: what is in quarantine is left out and named
+
+
+@pytest.fixture
+def half_applied(project: Project, service: Refusing) -> Project:
+    """A project whose last run changed two tags, one of which the service refused."""
+    project.settle(tags=[tag("GOOD", description="one"), tag("BAD", description="one")])
+    service.refuse("BAD")
+    project.wants(tags=[tag("GOOD", description="two"), tag("BAD", description="two")])
+    assert project.apply().code == 3
+    return project
+
+
+def undone(project: Project, run: str, *more: str) -> Any:
+    """The document of the plan that undoes this run."""
+    return project.run("plan", "--undo", run, *more, "--format", "json").document
+
+
+def test_what_is_in_quarantine_is_left_out_and_named(half_applied: Project, service: Refusing) -> None:
+    """Also with `--force`, which only undoes what other runs changed."""
+    aside(half_applied, "tag/BAD", "--until", day(10))
+    for force in ((), ("--force",)):
+        document = undone(half_applied, "last", *force, "--out", "undo.plan")
+        assert (changes(document), document["undo"]["leftOut"]) == ({"tag/GOOD": "update"}, ["tag/BAD"])
+        (note,) = document["notes"]
+        assert note["message"] == f"not undone: it is in quarantine until {day(10)} (ticket 4711)"
+    before = len(service.sent("upsertTags"))
+    assert half_applied.run("apply", "undo.plan").code == 0
+    assert service.sent("upsertTags")[before:] == [["GOOD"]]
+    half_applied.wants(tags=[tag("GOOD", description="one"), tag("BAD", description="two")])
+    assert planned(half_applied)[0] == 0
+
+
+def test_an_entry_of_the_project_file_is_left_out_and_its_line_is_named(half_applied: Project) -> None:
+    half_applied.settings(*BAD)
+    document = undone(half_applied, "last")
+    assert changes(document) == {"tag/GOOD": "update"}
+    assert "syncengine.yaml:" in document["notes"][0]["message"]
+
+
+def test_a_saved_undo_of_what_was_quarantined_since_is_stale(half_applied: Project, service: Refusing) -> None:
+    """An undo that was saved without the resource is applied, even after the quarantine has ended."""
+    assert half_applied.run("plan", "--undo", "last", "--out", "all.plan").code == 0
+    run = last(half_applied)
+    aside(half_applied, "tag/BAD")
+    assert half_applied.run("plan", "--undo", run, "--out", "part.plan").code == 0
+    done = half_applied.run("apply", "all.plan", "--format", "json")
+    assert (done.code, done.codes) == (5, ["stale-plan"])
+    assert "tag/BAD was quarantined after" in done.out
+    assert half_applied.run(*QUARANTINE, "tag/BAD", "--end").code == 0
+    service.heal()
+    done = half_applied.run("apply", "part.plan", "--format", "json")
+    assert (done.code, done.outcomes()) == (0, {"tag/GOOD": "applied"})
+
+
+def test_a_tag_waits_that_the_undo_would_put_into_a_quarantined_category(project: Project, service: Refusing) -> None:
+    before, after = ([tag("T", category="acme", description=words)] for words in ("one", "two"))
+    project.settle(tagCategories=[category("acme")], tags=before)
+    project.settle(tagCategories=[category("acme")], tags=after)
+    run = last(project)
+    service.refuse("acme")
+    project.wants(tagCategories=[category("acme", description="x")], tags=after)
+    assert project.apply().code == 3
+    aside(project, "category/acme")
+    document = undone(project, run)
+    assert (document["changes"], document["undo"]["leftOut"]) == ([], ["tag/T"])
+    assert "it needs category/acme, which is in quarantine" in document["notes"][0]["message"]
+
+
+@pytest.mark.parametrize("name", ["new", "newer"])
+def test_a_renamed_category_waits_with_both_names(project: Project, service: Refusing, name: str) -> None:
+    """The undo does not create the old name beside the new one, even if the category was renamed again."""
+    project.settle(tagCategories=[category("old")], tags=[tag("T", category="old")])
+    new = category("new", previously=["old"])
+    project.settle(tagCategories=[new], tags=[tag("T", category="new")])
+    run = last(project)
+    if name == "newer":
+        new = category("newer", previously=["new"])
+        project.settle(tagCategories=[new], tags=[tag("T", category=name)])
+    service.refuse(name)
+    project.wants(tagCategories=[{**new, "description": "x"}], tags=[tag("T", category=name)])
+    assert project.apply().code == 3
+    aside(project, f"category/{name}")
+    document = undone(project, run, "--force")
+    assert changes(document) == {}
+    assert {*document["undo"]["leftOut"]} >= {"category/old", "tag/T"}
+
+
+# --- serving
+
+
+def reconciled(project: Project, readiness: Readiness) -> str:
+    """Reconcile once, and return the log."""
+    stream = io.StringIO()
+
+    async def once() -> None:
+        stop = asyncio.Event()
+        log, environ = Log(stream, time.time), project.surroundings()
+        serving = Reconciling(project.loaded(), project.url, environ, log=log, readiness=readiness, stop=stop)
+        readiness.reconciled = None
+        running = asyncio.create_task(serving.run())
+        while readiness.reconciled is None:  # noqa: ASYNC110 -- it sets no event
+            await asyncio.sleep(0.01)
+        stop.set()
+        await running
+
+    asyncio.run(once())
+    return stream.getvalue()
+
+
+def seen(readiness: Readiness) -> tuple[str | None, float | None, float | None]:
+    """How the last round ended, and the numbers of resources that are refused and in quarantine."""
+    names = ("syncengine_refused_resources", "syncengine_quarantined_resources")
+    refused, quarantined = (readiness.metrics.registry.get_sample_value(name) for name in names)
+    return readiness.reconciled, refused, quarantined
+
+
+def test_a_quarantine_is_counted_and_logged_once(refused: Project, service: Refusing) -> None:
+    readiness = Readiness()
+    log = reconciled(refused, readiness)
+    assert (seen(readiness), "not-applied" in log) == (("incomplete", 1, 0), True)
+    aside(refused, "tag/BAD")
+    logs = [reconciled(refused, readiness) for _ in range(2)]
+    assert seen(readiness) == ("complete", 1, 1)
+    assert ["tag/BAD is in quarantine" in each for each in logs] == [True, False]
+    service.heal()
+    assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 0
+    reconciled(refused, readiness)
+    assert seen(readiness) == ("complete", 0, 0)
