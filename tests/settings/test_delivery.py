@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from syncengine.project.delivery_schema import Mode, PostedTimeSection, Unmatched, Weighting
+from syncengine.project.delivery_schema import Mode, Unmatched, Weighting
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
-from syncengine.project.references import Reference, secret_at
+from syncengine.project.references import Reference
 from syncengine.project.types import Written
 from tests.manifest.loading import problems
 
@@ -50,67 +52,50 @@ def project(folder: Path, env: str | None = None) -> Project:
     return load_project(folder=folder, environment=env, environ={})
 
 
-def posted(folder: Path, env: str | None = None) -> PostedTimeSection:
-    found = project(folder, env).posted_time
-    assert found is not None
-    return found
+CONVERTED: dict[str, object] = {
+    "mode": Mode.WEBHOOK,
+    "webhook.callback_url": "https://me.example.com/hook",
+    "webhook.bind": ("::1", 8081),
+    "webhook.max_body": 2048,
+    "webhook.caller_key": Reference(file="key.txt"),
+    "fetch_limit": 5000,
+    "timezone": "Europe/Vienna",
+    "unmatched": Unmatched.ACCEPT,
+    "duration.weighting": Weighting.ALWAYS,
+    "duration.round_up_to": 360.0,
+    "narrative.template": Written("n.j2", 17, 25),
+    "narrative.max_length": 255,
+    "narrative.newline": "\r\n",
+    "keep": 30 * 86400.0,
+}
 
 
-def test_sources_are_urls_or_references(tmp_path: Path) -> None:
-    """A URL alone is short for a source with only a URL."""
-    found = project(tmp_path).sources
-    assert found["ledger"].sql == Reference(env="LEDGER")
-    crm, plain = found["crm"].http, found["plain"].http
-    assert crm is not None
-    assert plain is not None
-    assert (crm.url, crm.timeout) == ("https://crm.example.com/api", 5.0)
-    assert (plain.url, plain.headers) == ("https://plain.example.com", None)
-    assert crm.headers == {"X-Key": Reference(env="CRM"), "Accept": Written("text/plain", 4, 88)}
+def test_settings_are_converted(tmp_path: Path) -> None:
+    """Durations become seconds, choices become enum members, and templates keep their line and column.
 
-
-def test_the_webhook_knows_its_addresses(tmp_path: Path) -> None:
-    """The address may be IPv6, and the caller key is read from its file."""
-    (tmp_path / "key.txt").write_text("s3cr3t\n")
-    webhook = posted(tmp_path).webhook
-    assert webhook is not None
-    assert webhook.callback_url == "https://me.example.com/hook"
-    assert (webhook.bind, webhook.max_body) == (("::1", 8081), 2048)
-    assert webhook.caller_key is not None
-    assert secret_at(webhook.caller_key, tmp_path, {}, "the caller key").read() == "s3cr3t"
-
-
-def test_settings_of_delivery_are_converted(tmp_path: Path) -> None:
-    """Durations become seconds, choices become enum members, and templates keep their line and column."""
-    found = posted(tmp_path)
-    assert (found.mode, found.fetch_limit, found.timezone) == (Mode.WEBHOOK, 5000, "Europe/Vienna")
-    assert (found.unmatched, found.keep) == (Unmatched.ACCEPT, 30 * 86400.0)
-    assert found.duration is not None
-    assert (found.duration.weighting, found.duration.round_up_to) == (Weighting.ALWAYS, 360.0)
-    assert found.narrative is not None
-    assert found.narrative.template == Written("n.j2", 17, 25)
-    assert (found.narrative.max_length, found.narrative.newline) == (255, "\r\n")
-    assert found.refuse is not None
-    assert found.refuse[0].when == Written("not tag", 16, 19)
-
-
-def test_parameters_and_bodies_keep_their_types(tmp_path: Path) -> None:
-    """Numbers, flags and null are those of JSON; `007` and `yes` are text."""
-    ledger, file = posted(tmp_path).deliver or ()
-    assert ledger.sql is not None
-    params = ledger.sql.params or {}
+    Numbers, flags and null of parameters and bodies are those of JSON; `007` and `yes` are text. A URL alone is short
+    for a source with only a URL.
+    """
+    found: Any = project(tmp_path)
+    assert {name: attrgetter(name)(found.posted_time) for name in CONVERTED} == CONVERTED
+    assert found.posted_time.refuse[0].when == Written("not tag", 16, 19)
+    ledger, file = found.posted_time.deliver
+    params, body = ledger.sql.params, file.jsonl.body["a"]
     assert (params["a"].text, params["b"], params["c"].text, params["d"]) == ("{{ x }}", 1, "007", None)
-    assert ledger.refuse_on == (409, 503)
-    assert file.jsonl is not None
-    first, second, third, fourth = file.jsonl.body["a"]
-    assert (first, second, third.text, fourth.text) == (True, 1.5, "yes", "2")
+    assert (body[:2], body[2].text, body[3].text, ledger.refuse_on) == ((True, 1.5), "yes", "2", (409, 503))
+    crm, plain = found.sources["crm"].http, found.sources["plain"].http
+    assert (crm.url, crm.timeout, found.sources["ledger"].sql) == (
+        "https://crm.example.com/api", 5.0, Reference(env="LEDGER"),
+    )  # fmt: skip
+    assert crm.headers == {"X-Key": Reference(env="CRM"), "Accept": Written("text/plain", 4, 88)}
+    assert (plain.url, plain.headers) == ("https://plain.example.com", None)
 
 
 def test_an_environment_overrides_the_sections(tmp_path: Path) -> None:
     """Mappings are merged deeply, but the reference of a source is replaced."""
-    found = posted(tmp_path, "test")
-    assert found.webhook is not None
-    assert (found.mode, found.webhook.bind, found.webhook.max_body) == (Mode.FETCH, ("127.0.0.1", 1), 2048)
-    there = project(tmp_path, "test")
+    there: Any = project(tmp_path, "test")
+    webhook = there.posted_time.webhook
+    assert (there.posted_time.mode, webhook.bind, webhook.max_body) == (Mode.FETCH, ("127.0.0.1", 1), 2048)
     assert (there.serve.every, there.serve.listen, there.sources["ledger"].sql) == (1.0, ("0.0.0.0", 80), "x.db")
 
 

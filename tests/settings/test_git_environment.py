@@ -52,20 +52,17 @@ def test_git_dir_is_used_for_a_folder_without_its_own_repository(
     assert state_of(tmp_path / "project") == (commit, True)
 
 
-def test_a_new_file_is_no_clean_tree_whatever_the_user_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`showUntrackedFiles = no` in the user's Git settings is ignored."""
+def test_a_new_file_and_a_pipe_in_place_of_one_are_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`showUntrackedFiles = no` in the user's Git settings is ignored, and no pipe is read, as that would block."""
     commit = committed(tmp_path / "project", "ours")
     (tmp_path / "gitconfig").write_text("[status]\n showUntrackedFiles = no\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
-    (tmp_path / "project" / "new").touch()
+    new, file = tmp_path / "project" / "new", tmp_path / "project" / "file"
+    new.touch()
     assert state_of(tmp_path / "project") == (commit, False)
-
-
-def test_a_named_pipe_in_place_of_a_file_is_a_change(tmp_path: Path) -> None:
-    """It is not read, as that would block until somebody writes to it."""
-    commit = committed(tmp_path / "project", "ours")
-    (tmp_path / "project" / "file").unlink()
-    os.mkfifo(tmp_path / "project" / "file")
+    new.unlink()
+    file.unlink()
+    os.mkfifo(file)
     assert state_of(tmp_path / "project") == (commit, False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -62,76 +63,76 @@ def refusal(folder: Path, text: str | None, env: str | None = None) -> tuple[Dia
 def test_every_setting_is_loaded(tmp_path: Path) -> None:
     """Paths become absolute, durations become seconds, and limits become objects."""
     p = project(tmp_path)
-    assert (p.service.base_url, p.service.team) == ("https://example.com/api", "0815")
-    assert (p.service.timeout, p.service.concurrency) == (90.0, 4)
-    assert (p.service.endpoints["upsertTags"].path, p.service.endpoints["upsertTags"].method) == ("/t/b", "PUT")
-    assert p.manifests == (tmp_path / "a", tmp_path / "b/c.yaml")
-    assert p.state == str(tmp_path / "db/state.db")
-    assert p.variables == {"team": "patents", "year": "2024"}
-    assert (p.allow_env, p.approvals) == (("CI",), ("3@0123456789ab",))
-    assert (p.policy.tag_removal, p.policy.activity_types) == (Removal.RETIRE, Ownership.EXACT)
-    limits = p.policy.max_deletes.by_name()
-    assert (limits["tags"], limits["keywords"]) == (Limit(count=10), Limit(percent=12.5))
-    assert limits["fields"] == Limit(percent=50)
-    assert p.policy.diagnostics == {"same-keyword": Level.OFF}
-    assert p.sources["pms"].sql == Reference(env="PMS_URL")
-    assert p.posted_time is not None
-    assert p.posted_time.mode is Mode.FETCH
-    assert (p.serve.every, p.serve.listen) == (300.0, ("127.0.0.1", 8766))
-    assert not p.is_sandbox
+    expected: dict[str, object] = {
+        "service.base_url": "https://example.com/api",
+        "service.team": "0815",
+        "service.timeout": 90.0,
+        "service.concurrency": 4,
+        "manifests": (tmp_path / "a", tmp_path / "b/c.yaml"),
+        "state": str(tmp_path / "db/state.db"),
+        "variables": {"team": "patents", "year": "2024"},
+        "allow_env": ("CI",),
+        "approvals": ("3@0123456789ab",),
+        "policy.tag_removal": Removal.RETIRE,
+        "policy.activity_types": Ownership.EXACT,
+        "policy.max_deletes.tags": Limit(count=10),
+        "policy.max_deletes.keywords": Limit(percent=12.5),
+        "policy.max_deletes.fields": Limit(percent=50),
+        "policy.diagnostics": {"same-keyword": Level.OFF},
+        "posted_time.mode": Mode.FETCH,
+        "serve.every": 300.0,
+        "serve.listen": ("127.0.0.1", 8766),
+        "is_sandbox": False,
+    }
+    assert {name: attrgetter(name)(p) for name in expected} == expected
+    endpoint = p.service.endpoints["upsertTags"]
+    assert (endpoint.path, endpoint.method, p.sources["pms"].sql) == ("/t/b", "PUT", Reference(env="PMS_URL"))
 
 
 def test_without_a_project_file_the_defaults_hold(tmp_path: Path) -> None:
     """They are the folder `manifests/`, a local state, no service and no posted time."""
     p = project(tmp_path, None)
-    assert (p.config, p.manifests) == (None, (tmp_path / "manifests",))
+    assert (p.config, p.manifests, p.posted_time, p.sources) == (None, (tmp_path / "manifests",), None, {})
     assert p.state == str(tmp_path / ".syncengine/state.db")
     assert (p.service.base_url, p.service.timeout, p.service.concurrency) == (None, 30.0, 8)
-    assert p.policy.max_deletes.by_name()["tags"] == Limit(percent=25)
-    assert (p.posted_time, p.sources) == (None, {})
-    assert (p.serve.every, p.serve.listen) == (300.0, ("127.0.0.1", 8766))
+    assert (p.policy.max_deletes.tags, p.serve.every, p.serve.listen) == (Limit(percent=25), 300.0, ("127.0.0.1", 8766))
 
 
 def test_an_environment_overrides_the_top_level(tmp_path: Path) -> None:
-    """Mappings are merged deeply, but a reference replaces a reference, so that none has both `env` and `file`."""
+    """Mappings are merged deeply, but a reference replaces a reference, so that none has both `env` and `file`.
+
+    `SYNCENGINE_ENV` names it, and `--env` overrides the variable.
+    """
     (tmp_path / "key.txt").write_text("from-file\n")
     p = project(tmp_path, env="prod")
     assert (p.environment, p.service.concurrency, p.service.base_url) == ("prod", 8, "https://example.com/api")
     assert p.variables == {"team": "prod", "year": "2024"}
-    limits = p.policy.max_deletes.by_name()
-    assert (limits["tags"], limits["keywords"]) == (Limit(count=0), Limit(percent=12.5))
+    assert (p.policy.max_deletes.tags, p.policy.max_deletes.keywords) == (Limit(count=0), Limit(percent=12.5))
     assert p.api_key() == "from-file"
-
-
-def test_the_environment_can_be_named_by_a_variable(tmp_path: Path) -> None:
-    """`SYNCENGINE_ENV` names it, and `--env` overrides the variable."""
     assert project(tmp_path, SYNCENGINE_ENV="prod").environment == "prod"
     assert project(tmp_path, env="empty", SYNCENGINE_ENV="prod").service.concurrency == 4
 
 
-def test_an_unknown_environment_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    """It is refused even without a project file."""
+def test_what_is_unknown_is_refused_with_what_is_known(tmp_path: Path) -> None:
+    """An environment, even without a project file, and the operation of an endpoint, which would have no effect."""
     assert "prod, empty" in refusal(tmp_path, WHOLE, "production")[0].message
     assert refusal(tmp_path / "..", None, "x")[0].code == "unknown-environment"
+    (found,) = refusal(tmp_path, "version: 1\nservice: {endpoints: {upsertTag: {path: /x}}}\n")
+    assert "`upsertTags`" in found.message
 
 
 def test_variables_of_the_environment_override_the_file(tmp_path: Path) -> None:
-    """They set the base URL, the key and the state, and add approvals."""
+    """They set the base URL, the key and the state, and add approvals. `--var` replaces or adds single `variables`."""
     environ = {
         "SYNCENGINE_BASE_URL": "https://other.example/",
         "SYNCENGINE_API_KEY": "k",
         "SYNCENGINE_STATE": "postgresql://u:p@h/db",
         "SYNCENGINE_APPROVE_DELETES": "1@ffffffffffff, 2@000000000000",
     }
-    p = project(tmp_path, **environ)
+    (tmp_path / "syncengine.yaml").write_text(WHOLE)
+    p = load_project(folder=tmp_path, environ=environ, variables={"team": "mine", "x": "y"})
     assert (p.service.base_url, p.api_key(), p.state) == ("https://other.example", "k", "postgresql://u:p@h/db")
     assert p.approvals == ("3@0123456789ab", "1@ffffffffffff", "2@000000000000")
-
-
-def test_options_override_variables_of_the_file(tmp_path: Path) -> None:
-    """`--var` replaces or adds single `variables`."""
-    (tmp_path / "syncengine.yaml").write_text(WHOLE)
-    p = load_project(folder=tmp_path, environ={}, variables={"team": "mine", "x": "y"})
     assert p.variables == {"team": "mine", "year": "2024", "x": "y"}
 
 
@@ -154,9 +155,12 @@ def test_the_sandbox_keeps_its_own_state(text: str, option: bool, environ: Mappi
 
 
 def test_the_root_is_the_folder_of_the_project_file(tmp_path: Path) -> None:
-    """`--config` may name a file in another folder and with another name."""
+    """`--config` may name a file in another folder and with another name, which must exist."""
     (tmp_path / "sub").mkdir()
     config = tmp_path / "sub/other.yaml"
+    with pytest.raises(Problems) as refused:
+        load_project(folder=tmp_path, config=config, environ={})
+    assert refused.value.found[0].code == "unreadable-file"
     config.write_text("version: 1\nmanifests: [x]\n")
     p = load_project(folder=tmp_path, config=config, environ={})
     assert (p.root, p.manifests) == (tmp_path / "sub", (tmp_path / "sub/x",))
@@ -230,19 +234,6 @@ BAD: dict[str, tuple[str, str]] = {
 def test_a_bad_project_file_is_refused_at_the_right_place(text: str, expected: str, tmp_path: Path) -> None:
     """All errors are reported at once, with line and column."""
     assert ", ".join(f"{d.code} {d.line}:{d.column}" for d in refusal(tmp_path, text)) == expected
-
-
-def test_an_unknown_operation_is_refused_with_the_nearest(tmp_path: Path) -> None:
-    """Its path would have no effect."""
-    (found,) = refusal(tmp_path, "version: 1\nservice: {endpoints: {upsertTag: {path: /x}}}\n")
-    assert "`upsertTags`" in found.message
-
-
-def test_a_missing_config_file_is_a_diagnostic(tmp_path: Path) -> None:
-    """A file that `--config` names must exist."""
-    with pytest.raises(Problems) as refused:
-        load_project(folder=tmp_path, config=tmp_path / "no.yaml", environ={})
-    assert refused.value.found[0].code == "unreadable-file"
 
 
 def test_a_key_sent_in_clear_text_gives_a_warning(tmp_path: Path) -> None:

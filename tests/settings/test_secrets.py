@@ -78,28 +78,20 @@ def test_a_key_file_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_project_can_be_loaded_without_its_secrets(tmp_path: Path) -> None:
-    """A missing secret is an error with exit code 8 only when it is used."""
-    p = project(tmp_path, "version: 1\nservice: {apiKey: {env: NO_KEY}}\nstate: {file: no-file}\n")
-    with pytest.raises(Problems, match="1 error") as refused:
-        p.api_key()
-    assert refused.value.exit_code is ExitCode.INVALID
-    assert (refused.value.found[0].code, "NO_KEY" in refused.value.found[0].message) == ("missing-setting", True)
-    with pytest.raises(Problems) as refused:
-        _ = p.state
-    assert "no-file" in refused.value.found[0].message
-
-
-def test_missing_settings_name_both_ways_to_set_them(tmp_path: Path) -> None:
-    p = project(tmp_path, "version: 1\n")
+    """A missing secret is an error with exit code 8 only when it is used; it names each way to set it."""
+    lost = project(tmp_path, "version: 1\nservice: {apiKey: {env: NO_KEY}}\nstate: {file: no-file}\n")
+    bare = project(tmp_path, "version: 1\n")
     for ask, names in (
-        (p.base_url, ("service.baseUrl", "SYNCENGINE_BASE_URL")),
-        (p.api_key, ("service.apiKey", "SYNCENGINE_API_KEY")),
+        (lost.api_key, ("NO_KEY",)),
+        (lambda: lost.state, ("no-file",)),
+        (bare.base_url, ("service.baseUrl", "SYNCENGINE_BASE_URL")),
+        (bare.api_key, ("service.apiKey", "SYNCENGINE_API_KEY")),
     ):
         with pytest.raises(Problems) as refused:
             ask()
-        (diagnostic,) = refused.value.found
-        assert diagnostic.code == "missing-setting"
-        assert all(name in diagnostic.message for name in names)
+        (found,) = refused.value.found
+        assert (found.code, refused.value.exit_code) == ("missing-setting", ExitCode.INVALID)
+        assert [name for name in names if name not in found.message] == []
 
 
 @pytest.mark.parametrize("url", [f"https://u:{SECRET}@h", f"https://h?k={SECRET}", SECRET])
@@ -138,6 +130,10 @@ def database(folder: Path, name: str = "data/x.db") -> None:
         connection.execute("INSERT INTO t VALUES ('A')")
 
 
+ROWS = "sql: {file: ../%s, query: SELECT n FROM t}"
+REFUSED = "for a secret or posted time"
+
+
 def rows_of(folder: Path, source: str, lines: str, **environ: str) -> str:
     """The names of the tags made from a source's rows, or the errors."""
     write(folder, {"manifests/m.yaml": block(source), "place": "data/x.db\n"})
@@ -152,8 +148,7 @@ def rows_of(folder: Path, source: str, lines: str, **environ: str) -> str:
 def test_a_database_that_the_program_writes_is_refused_as_data(tmp_path: Path, lines: str, beside: str) -> None:
     """State, inbox and databases of SQL sinks are recognised however the project file names them."""
     database(tmp_path, f"data/x.db{beside}")
-    said = rows_of(tmp_path, f"sql: {{file: ../data/x.db{beside}, query: SELECT n FROM t}}", lines, **PLACES)
-    assert "for a secret or posted time" in said
+    assert REFUSED in rows_of(tmp_path, ROWS % f"data/x.db{beside}", lines, **PLACES)
 
 
 @pytest.mark.parametrize("of", ["%s", "environments: {prod: {%s}}"])
@@ -161,7 +156,7 @@ def test_the_output_of_a_sink_is_refused_as_data(tmp_path: Path, of: str) -> Non
     """Posted time is confidential, and generated tags are shown in plans. Sinks of every environment count."""
     write(tmp_path, {"time.jsonl": '{"n": "A"}\n'})
     sinks = of % "postedTime: {deliver: [{name: a, jsonl: {path: time.jsonl}}]}"
-    assert "for a secret or posted time" in rows_of(tmp_path, "jsonl: ../time.jsonl", sinks)
+    assert REFUSED in rows_of(tmp_path, "jsonl: ../time.jsonl", sinks)
 
 
 def test_every_kind_of_sink_lists_its_files() -> None:
@@ -178,21 +173,16 @@ def test_a_state_is_recognised_under_any_name(tmp_path: Path) -> None:
     database(tmp_path, "sqlite.db")
     database(tmp_path, "data/real.db-wal")
     (tmp_path / "link.db").symlink_to("data/real.db")
-    ask = "sql: {file: ../%s, query: SELECT n FROM t}"
-    assert "a secret or posted time" in rows_of(tmp_path, ask % "sqlite.db", "state: sqlite.db")
-    assert "a secret or posted time" in rows_of(tmp_path, ask % "data/real.db-wal", "state: link.db")
+    assert REFUSED in rows_of(tmp_path, ROWS % "sqlite.db", "state: sqlite.db")
+    assert REFUSED in rows_of(tmp_path, ROWS % "data/real.db-wal", "state: link.db")
 
 
-def test_a_sinks_database_may_be_read_as_a_source(tmp_path: Path) -> None:
-    """Naming it under `sources:` is explicit and is reviewed with the project file."""
+def test_other_databases_are_read_as_data(tmp_path: Path) -> None:
+    """That of a sink if `sources:` names it, which is explicit and reviewed; any if the state's place is unknown."""
     database(tmp_path)
-    lines = f"sources: {{s: {{sql: data/x.db}}}}\n{SINK % 'source: s'}"
-    assert rows_of(tmp_path, "sql: {source: s, query: SELECT n FROM t}", lines) == "A"
-
-
-def test_an_unresolved_state_refuses_no_data_file(tmp_path: Path) -> None:
-    database(tmp_path)
-    ask = "sql: {file: ../data/x.db, query: SELECT n FROM t}"
-    assert rows_of(tmp_path, ask, "state: {env: PLACE}") == "A"
-    assert rows_of(tmp_path, ask, "state: {file: nowhere}") == "A"
-    assert rows_of(tmp_path, ask, "state: {env: PLACE}", PLACE="postgresql://host/data/x.db") == "A"
+    named = f"sources: {{s: {{sql: data/x.db}}}}\n{SINK % 'source: s'}"
+    assert rows_of(tmp_path, "sql: {source: s, query: SELECT n FROM t}", named) == "A"
+    for state in ("{env: PLACE}", "{file: nowhere}"):
+        assert rows_of(tmp_path, ROWS % "data/x.db", f"state: {state}") == "A"
+    elsewhere = "postgresql://host/data/x.db"
+    assert rows_of(tmp_path, ROWS % "data/x.db", "state: {env: PLACE}", PLACE=elsewhere) == "A"
