@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from syncengine.connector.registration import ErrorType, HealthReporter, failure_of
+from syncengine.connector.registration import ErrorType, HealthReporter
 from syncengine.errors import TroubleKind
 from syncengine.posted_time.events import SinkTrouble
 from syncengine.service.client import Client
@@ -78,43 +78,31 @@ def test_a_report_is_repeated_until_the_service_accepts_it_and_rescinded_all_the
     assert said(state, [(DOWN,)] * 4, REFUSED, REFUSED, ACCEPTED) == ["notify"] * 3
 
 
-def test_every_kind_of_trouble_has_a_type_of_its_own() -> None:
-    assert {kind.name for kind in TroubleKind} == set(ErrorType.__members__)
-    assert len({each.value for each in ErrorType}) == len(TroubleKind)
-
-
-def test_two_sinks_are_one_failure_with_both_sentences() -> None:
+def test_two_sinks_are_one_failure_with_both_sentences(state: StateDatabase) -> None:
     """A team has one failure: it has the type of the first sink and the messages of all."""
-    failure = failure_of((DOWN, LOCKED_OUT))
-    assert (failure.type.value, failure.message) == ("TARGET_UNREACHABLE", f"{DOWN.message} {LOCKED_OUT.message}")
 
-
-def test_a_report_has_the_fields_of_the_interface(state: StateDatabase) -> None:
     async def scene(server: Scripted, caller: Client) -> Any:
-        await HealthReporter(caller, state, time.time).tell((LOCKED_OUT,))
-        await HealthReporter(caller, state, time.time).tell(())
+        for troubles in ((DOWN, LOCKED_OUT), ()):
+            await HealthReporter(caller, state, time.time).tell(troubles)
         return [msgspec.json.decode(heard.body) for heard in server.heard]
 
-    assert talk((ACCEPTED,), scene) == [
-        {"errorType": "TARGET_AUTH_FAILURE", "userErrorMessage": LOCKED_OUT.message},
-        {},
-    ]
-
-
-TYPES = {
-    "unknown": "UNKNOWN",
-    "unreachable": "TARGET_UNREACHABLE",
-    "authentication": "TARGET_AUTH_FAILURE",
-    "permissions": "TARGET_PERMISSIONS_FAILURE",
-    "subscription": "TARGET_SUBSCRIPTION_FAILURE",
-    "TARGET_UNREACHABLE": "TARGET_UNREACHABLE",
-    "target_auth_failure": "TARGET_AUTH_FAILURE",
-}
+    message = f"{DOWN.message} {LOCKED_OUT.message}"
+    assert talk((ACCEPTED,), scene) == [{"errorType": "TARGET_UNREACHABLE", "userErrorMessage": message}, {}]
 
 
 def test_a_failure_is_reported_and_cleared_by_hand(service: Service, project: Project) -> None:
     """`health report` takes a word for each type, or the type's own name; another word is a usage error."""
-    for word, type in TYPES.items():
+    assert {kind.name for kind in TroubleKind} == set(ErrorType.__members__)
+    types = {
+        "unknown": "UNKNOWN",
+        "unreachable": "TARGET_UNREACHABLE",
+        "authentication": "TARGET_AUTH_FAILURE",
+        "permissions": "TARGET_PERMISSIONS_FAILURE",
+        "subscription": "TARGET_SUBSCRIPTION_FAILURE",
+        "target_auth_failure": "TARGET_AUTH_FAILURE",
+    }
+    assert {*types.values()} == {each.value for each in ErrorType}
+    for word, type in types.items():
         assert project.run("health", "report", word, "--message", "Closed for moving.").code == 0
         assert reported(service) == {"errorType": type, "userErrorMessage": "Closed for moving."}
     cleared = project.run("health", "clear", "--format", "json")

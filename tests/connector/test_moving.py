@@ -11,18 +11,8 @@ from tests.support.pages import ROOT, Walk, blocks, walked
 
 PAGE = ROOT / "docs/moving.md"
 ADDRESS = "https://wisetime.com/connect/api"
+GROUP = "7c1d9e00-0000-4000-8000-00000000000"
 INSTANT = re.compile(r"\d{4}-\d\d-\d\d([T ])\d\d:\d\d(:\d\dZ)?")
-
-
-def group(number: int) -> str:
-    return f"7c1d9e00-0000-4000-8000-00000000000{number}"
-
-
-def answered(service: Service, number: int) -> None:
-    """The old connector has delivered a group and acknowledged it."""
-    body = {"timeGroupId": group(number), "status": "SUCCESS"}
-    sent = loopback.post(f"{service.url}/postedtime/status", json=body, headers={"x-api-key": KEY})
-    assert sent.status_code == 200
 
 
 class Reader(Walk):
@@ -41,9 +31,10 @@ class Reader(Walk):
 def test_who_moves_by_the_page_posts_nothing_twice(service: Service, tmp_path: Path) -> None:
     """The old connector has acknowledged one group, only delivered another, and never seen a third."""
     posted = enumerate(("HAR-1001", "HAR-1002", "OFFICE"), 1)
-    service.post(groups=[{"groupId": group(n), "tag": tag, "totalDurationSecs": 3600 * n} for n, tag in posted])
-    answered(service, 1)
-
+    service.post(groups=[{"groupId": f"{GROUP}{n}", "tag": tag, "totalDurationSecs": 3600 * n} for n, tag in posted])
+    first = {"timeGroupId": f"{GROUP}1", "status": "SUCCESS"}
+    sent = loopback.post(f"{service.url}/postedtime/status", json=first, headers={"x-api-key": KEY})
+    assert sent.status_code == 200
     (tmp_path / "tags.csv").write_text(blocks(PAGE, "csv")[0], encoding="utf-8")
     text, walk = walked(PAGE, Reader(service, tmp_path))
     assert walk == text

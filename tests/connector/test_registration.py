@@ -17,7 +17,7 @@ from syncengine.connector.registration import register, renewal
 from syncengine.errors import AuthFailed, SyncengineError
 from syncengine.service.client import Client
 from tests.cli.program import Project, tag
-from tests.cli.service import serving as sandboxed
+from tests.cli.service import Service
 from tests.service.scripted import Reply, Scripted, saying
 from tests.service.talking import talk
 
@@ -44,9 +44,9 @@ def registered(*script: Reply) -> Any:
     return talk(script, scene)
 
 
-def test_the_request_describes_this_runtime() -> None:
-    """The request has every field of docs/interface.md 2.6 in its type."""
-    _, body = registered(saying(ANSWER))
+def test_the_request_describes_this_runtime_and_secrets_of_the_answer_are_dropped() -> None:
+    """The request has every field of docs/interface.md 2.6 in its type. Unknown fields of the answer go, too."""
+    kept, body = registered(saying(ANSWER))
     environment = body.pop("environment")
     assert {type(value) for value in environment.values()} == {str}
     assert {"clientOs", "pythonVersion"} <= set(environment)
@@ -57,11 +57,6 @@ def test_the_request_describes_this_runtime() -> None:
         "connectorLibraryVersion": __version__,
         "clientTimestamp": 1_700_000_000_250,
     }
-
-
-def test_secrets_of_the_answer_are_dropped() -> None:
-    """Unknown fields of the answer are dropped, too."""
-    kept, _ = registered(saying(ANSWER))
     assert (kept.service_id, kept.group, kept.region) == ("s-1", "group", "region")
     assert kept.configuration == {"ADD_SUMMARY_TO_NARRATIVE": True}
     assert SERVICE_KEY not in repr(kept)
@@ -75,12 +70,14 @@ def test_a_configuration_that_is_no_object_counts_as_empty(configuration: object
 
 
 def test_an_answer_that_is_not_understood_is_not_shown() -> None:
-    """The error does not quote the answer, which may contain the secrets."""
+    """The error does not quote the answer, which may contain the secrets. A refused key has an error of its own."""
     text = f"serviceKey={SERVICE_KEY}".encode()
     for reply in (Reply(200, text), saying([SERVICE_KEY])):
         with pytest.raises(SyncengineError) as refused:
             registered(reply)
         assert SERVICE_KEY not in refused.value.message
+    with pytest.raises(AuthFailed):
+        registered(saying("who?", 401))
 
 
 @pytest.mark.parametrize(
@@ -101,11 +98,6 @@ def test_it_is_renewed_before_the_id_expires(expires: str | None, seconds: float
     assert renewal(kept, NOON, 60.0) - NOON == pytest.approx(seconds)
 
 
-def test_a_refused_key_raises_auth_failed() -> None:
-    with pytest.raises(AuthFailed):
-        registered(saying("who?", 401))
-
-
 def test_the_command_shows_the_settings_and_no_secret(tmp_path: Path) -> None:
     """Neither the text, nor the JSON, nor any file contains the service's secrets."""
 
@@ -123,34 +115,26 @@ def test_the_command_shows_the_settings_and_no_secret(tmp_path: Path) -> None:
         assert secret.encode() not in written
 
 
-def test_the_project_file_says_which_system_is_connected(tmp_path: Path) -> None:
+def test_the_project_file_says_which_system_is_connected(service: Service, project: Project) -> None:
     """Every registration sends `service.connectorType`."""
-    with sandboxed() as service:
-        project = Project(tmp_path / "project", service.url)
-        for lines, expected in (((), "syncengine"), (("connectorType: Ledger 7",), "Ledger 7")):
-            project.settings(service=lines)
-            assert project.run("connector", "register").code == 0
-            state = service.state()
-            assert state["connection"]["connector"]["connectorType"] == expected
+    for lines, expected in (((), "syncengine"), (("connectorType: Ledger 7",), "Ledger 7")):
+        project.settings(service=lines)
+        assert project.run("connector", "register").code == 0
+        assert service.state()["connection"]["connector"]["connectorType"] == expected
 
 
-def test_the_check_names_the_team(tmp_path: Path) -> None:
+def test_the_check_names_the_team(service: Service, project: Project) -> None:
     """A wrong key, or another team than the project's or the state's, exits with 7."""
-    with sandboxed() as service:
-        service.choose(teamName="Patents EU")
-        project = Project(tmp_path / "project", service.url)
-        assert project.run("connector", "check", "--format", "json").document == {
-            "format": "syncengine.connector/v1",
-            "team": "Patents EU",
-        }
-        assert project.run("connector", "check", environ={"SYNCENGINE_API_KEY": "another"}).code == 7
-        project.settings(service=("team: Others",))
-        refused = project.run("connector", "check", "--format", "json")
-        assert (refused.code, refused.codes) == (7, ["wrong-team"])
-        project.settings()
-        project.wants(tags=[tag("A")])
-        assert project.run("apply", "-y").code == 0
-        assert project.run("connector", "check").code == 0
-        service.choose(teamName="Litigation")
-        refused = project.run("connector", "check")
-        assert (refused.code, "'Litigation', but the state to 'Patents EU'" in refused.err) == (7, True)
+    service.choose(teamName="Patents EU")
+    found = project.run("connector", "check", "--format", "json").document
+    assert found == {"format": "syncengine.connector/v1", "team": "Patents EU"}
+    assert project.run("connector", "check", environ={"SYNCENGINE_API_KEY": "another"}).code == 7
+    project.settings(service=("team: Others",))
+    refused = project.run("connector", "check", "--format", "json")
+    assert (refused.code, refused.codes) == (7, ["wrong-team"])
+    project.settings()
+    project.settle(tags=[tag("A")])
+    assert project.run("connector", "check").code == 0
+    service.choose(teamName="Litigation")
+    refused = project.run("connector", "check")
+    assert (refused.code, "'Litigation', but the state to 'Patents EU'" in refused.err) == (7, True)

@@ -1,10 +1,14 @@
-"""The sandbox keeps the service's rules for posted time groups: fetch, acknowledge, offer again, list."""
+"""The sandbox keeps the service's rules for posted time groups, and for connectors."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
+
+from syncengine.sandbox import posting
+from syncengine.sandbox.rules import MESSAGES
 
 from .conftest import Asking
 
@@ -60,13 +64,19 @@ def test_a_group_without_an_end_is_offered_again(fetching: Asking, told: str | N
 
 
 def test_a_success_and_a_failure_are_final(fetching: Asking) -> None:
-    """docs/interface.md 3, 7.2: the group keeps the external id or the message, and is never offered again."""
-    fetching.post("good", "bad")
+    """docs/interface.md 3, 7.2: the group keeps the external id or the message, and is never offered again.
+
+    docs/interface.md 2.5 has no status for a failed group, so it is not listed.
+    """
+    fetching.post("good", "bad", "later")
     fetching.groups("fetchPostedTime")
     assert status(fetching, "good", "SUCCESS", externalId="ledger-1") == 200
     assert status(fetching, "bad", "FAILURE", message="Assign a tag.") == 200
+    status(fetching, "later", "RETRIABLE_FAILURE")
+    listed = fetching.get("listPostedTime")[1]
+    assert {group["groupId"]: group["status"] for group in listed} == {"good": "SUCCESS", "later": "PENDING"}
     fetching.later(10 * REOFFER)
-    assert fetching.groups("fetchPostedTime") == []
+    assert fetching.groups("fetchPostedTime") == ["later"]
     good, bad = fetching.posted("good"), fetching.posted("bad")
     assert (good["state"], good["externalId"], good["due"]) == ("success", "ledger-1", None)
     assert (bad["state"], bad["message"], bad["due"]) == ("failed", "Assign a tag.", None)
@@ -91,30 +101,27 @@ def test_a_group_that_is_posted_again_is_offered_until_its_newest_content_has_a_
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "answer"),
     [
-        {"status": "SUCCESS"},
-        {"timeGroupId": "g"},
-        {"timeGroupId": "g", "status": "DONE"},
-        {"timeGroupId": "g", "status": ["SUCCESS"]},
-        {"timeGroupId": 7, "status": "SUCCESS"},
-        {"timeGroupId": "g", "status": "FAILURE", "message": 7},
+        ({"status": "SUCCESS"}, 400),
+        ({"timeGroupId": "g"}, 400),
+        ({"timeGroupId": "g", "status": "DONE"}, 400),
+        ({"timeGroupId": "g", "status": ["SUCCESS"]}, 400),
+        ({"timeGroupId": 7, "status": "SUCCESS"}, 400),
+        ({"timeGroupId": "g", "status": "FAILURE", "message": 7}, 400),
+        ({"timeGroupId": "unrecorded", "status": "SUCCESS"}, 404),
+        ({"timeGroupId": "no", "status": "SUCCESS"}, 404),
     ],
 )
-def test_a_status_update_that_is_not_understood_is_refused(fetching: Asking, body: dict[str, Any]) -> None:
-    """docs/service.md §1: an invalid status update answers 400, and the group stays as it is."""
-    fetching.post("g")
-    fetching.groups("fetchPostedTime")
-    before = fetching.posted("g")
-    assert fetching.ask("updatePostedTimeStatus", **body)[0] == 400
-    assert fetching.posted("g") == before
-
-
-def test_a_status_of_an_unknown_group_is_404(service: Asking) -> None:
-    """docs/service.md §1: a group posted while no client was registered is unknown, too."""
+def test_a_status_update_that_is_not_understood_is_refused(service: Asking, body: dict[str, Any], answer: int) -> None:
+    """docs/service.md §1: the group stays as it is. One posted while no client was registered is unknown."""
     service.post("unrecorded")
-    assert status(service, "unrecorded", "SUCCESS") == 404
-    assert status(service, "no", "SUCCESS") == 404
+    service.told("registerFetchClient")
+    service.post("g")
+    service.groups("fetchPostedTime")
+    before = service.state()["postedTime"]
+    assert service.ask("updatePostedTimeStatus", **body)[0] == answer
+    assert service.state()["postedTime"] == before
 
 
 def test_the_list_goes_back_from_the_newest_and_changes_nothing(service: Asking) -> None:
@@ -141,19 +148,133 @@ def test_the_list_leaves_out_what_was_submitted_later(service: Asking) -> None:
     assert service.groups("listPostedTime", submittedBefore=10) == []
 
 
-def test_a_group_that_failed_for_good_is_not_listed(fetching: Asking) -> None:
-    """Only pending and successful groups are listed; docs/interface.md 2.5 has no status for a failed group."""
-    fetching.post("bad", "good", "later")
-    fetching.groups("fetchPostedTime")
-    status(fetching, "bad", "FAILURE")
-    status(fetching, "good", "SUCCESS")
-    status(fetching, "later", "RETRIABLE_FAILURE")
-    listed = fetching.get("listPostedTime")[1]
-    assert {group["groupId"]: group["status"] for group in listed} == {"good": "SUCCESS", "later": "PENDING"}
-
-
 @pytest.mark.parametrize("limit", [0, 501, -1, "x"])
 def test_a_list_beyond_its_limits_is_refused(service: Asking, limit: Any) -> None:
     """docs/interface.md 8: the limit is 1 to 500."""
     assert service.get("listPostedTime", limit=limit)[0] == 400
     assert service.get("listPostedTime", submittedBefore="yesterday")[0] == 400
+
+
+# --- connectors: registration, reported failures, one mechanism at a time
+
+
+REGISTRATION = {
+    "environment": {"clientOs": "linux", "javaVmVersion": 21},
+    "connectorType": "ledger",
+    "connectorVersion": "1.0",
+    "connectorLibraryVersion": "1.0",
+    "clientTimestamp": 1706400000000,
+    "clientTimeZoneOffset": "+10:00",
+}
+HOOK = {"callbackUrl": "https://connector.example.com/hook", "callerKey": "k"}
+BODIES = {"registerWebhook": HOOK}
+
+
+def test_a_registration_is_kept_without_its_credentials_which_are_new_each_time(service: Asking) -> None:
+    """docs/interface.md 2.6: the service's id stays the same, and the expiry is an ISO 8601 instant."""
+    first, second = (service.told("registerConnector", **REGISTRATION) for _ in range(2))
+    texts = {"serviceId", "serviceKey", "serviceIdExpiry", "serviceSessionToken", "groupName", "regionName"}
+    assert {name: type(value) for name, value in first.items()} == {
+        **dict.fromkeys(texts, str),
+        "connectorConfiguration": dict,
+    }
+    assert first["serviceId"] == second["serviceId"]
+    assert datetime.fromisoformat(first["serviceIdExpiry"]).utcoffset() is not None
+    assert REGISTRATION.items() <= service.state()["connection"]["connector"].items()
+    held = str(service.sandbox.store.connection)
+    for secret in ("serviceKey", "serviceSessionToken"):
+        assert first[secret] != second[secret]
+        assert second[secret] not in held
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_a_reported_failure_is_shown_to_who_posts_until_it_is_rescinded(service: Asking, kind: str) -> None:
+    """docs/interface.md 3: users see the message of the report, or else the standard message of its error type."""
+    assert service.ask("reportHealthFailure", errorType=kind) == (204, None)
+    assert service.sandbox.do(posting.post, {}).body["healthMessage"] == MESSAGES[kind]
+    assert service.ask("reportHealthFailure", errorType=kind, userErrorMessage="Ask Ann.")[0] == 204
+    assert service.sandbox.do(posting.post, {}).body["healthMessage"] == "Ask Ann."
+    assert service.state()["connection"]["health"]["errorType"] == kind
+    for _ in range(2):
+        assert service.ask("rescindHealthFailure") == (204, None)
+        assert service.sandbox.do(posting.post, {}).body["healthMessage"] is None
+
+
+@pytest.mark.parametrize(
+    ("before", "step", "status", "mechanism"),
+    [
+        ([], "registerFetchClient", 200, "fetch"),
+        (["registerFetchClient"], "registerFetchClient", 409, "fetch"),
+        (["fetchPostedTime"], "registerFetchClient", 409, "fetch"),
+        (["registerWebhook"], "registerFetchClient", 409, "webhook"),
+        (["registerFetchClient"], "fetchPostedTime", 200, "fetch"),
+        (["registerWebhook"], "fetchPostedTime", 409, "webhook"),
+        ([], "unregisterFetchClient", 404, None),
+        (["registerFetchClient"], "unregisterFetchClient", 200, None),
+        (["registerFetchClient", "unregisterFetchClient"], "unregisterFetchClient", 404, None),
+        (["registerWebhook"], "unregisterFetchClient", 409, "webhook"),
+        (["registerWebhook"], "registerWebhook", 409, "webhook"),
+        (["registerFetchClient"], "registerWebhook", 409, "fetch"),
+        ([], "unregisterWebhook", 404, None),
+        (["registerWebhook"], "unregisterWebhook", 200, None),
+        (["registerFetchClient"], "unregisterWebhook", 404, "fetch"),
+        (["registerFetchClient", "unregisterFetchClient"], "registerWebhook", 200, "webhook"),
+        (["registerWebhook", "unregisterWebhook"], "registerFetchClient", 200, "fetch"),
+    ],
+)
+def test_there_is_one_mechanism_at_a_time(
+    service: Asking, before: list[str], step: str, status: int, mechanism: str | None
+) -> None:
+    """docs/service.md §1: 409 while another mechanism is active, 404 while none is; a fetch registers its client."""
+    *_, last = (service.ask(each, **BODIES.get(each, {}))[0] for each in (*before, step))
+    assert (last, service.state()["connection"]["mechanism"]) == (status, mechanism)
+
+
+NO_URLS = (None, "", " ", 7, "hook", "ftp://example.com/x", "http://", "https://:80/x", "http://[", "http://h:99999/")
+WRONG = {
+    "registerConnector": ({"environment": []}, {"clientTimestamp": "now"}, {"connectorType": 1}),
+    "reportHealthFailure": ({"errorType": "BROKEN"}, {"errorType": 1}, {"userErrorMessage": {}}),
+    "registerWebhook": tuple({"callbackUrl": url} for url in NO_URLS),
+}
+
+
+@pytest.mark.parametrize(("operation", "body"), [(name, body) for name, bodies in WRONG.items() for body in bodies])
+def test_what_is_not_understood_is_refused(service: Asking, operation: str, body: dict[str, Any]) -> None:
+    """docs/interface.md 2.7, docs/service.md §1: errorType is an enum, and a webhook needs a URL that can be called."""
+    before = service.state()
+    assert (service.ask(operation, **body)[0], service.state()) == (400, before)
+
+
+def test_a_webhook_takes_no_status_and_its_key_is_not_shown(service: Asking) -> None:
+    """docs/interface.md 3: a status update answers 409, even for a group that was fetched before.
+
+    The state shows only whether there is a key; unregistering the webhook removes it.
+    """
+    service.told("registerFetchClient")
+    service.post("g")
+    for step in ("fetchPostedTime", "unregisterFetchClient", "registerWebhook"):
+        service.told(step, **BODIES.get(step, {}))
+    assert service.ask("updatePostedTimeStatus", timeGroupId="g", status="SUCCESS")[0] == 409
+    assert service.posted("g")["told"] == []
+    connection = service.state()["connection"]
+    assert (connection["callbackUrl"], connection["callerKey"]) == (HOOK["callbackUrl"], True)
+    service.told("unregisterWebhook")
+    connection = service.state()["connection"]
+    assert (connection["callbackUrl"], connection["callerKey"]) == (None, False)
+
+
+def test_only_time_posted_while_a_client_is_registered_is_offered(service: Asking) -> None:
+    """docs/interface.md 3. The control API offers any group: unrecorded, not yet due, or acknowledged."""
+    service.post("early")
+    service.told("registerFetchClient")
+    service.post("fetched", "done")
+    service.told("unregisterFetchClient")
+    service.post("late")
+    assert service.groups("fetchPostedTime") == ["fetched", "done"]
+    recorded = {posted["groupId"]: posted["recorded"] for posted in service.state()["postedTime"]}
+    assert recorded == {"early": False, "fetched": True, "done": True, "late": False}
+    service.told("updatePostedTimeStatus", timeGroupId="done", status="SUCCESS", externalId="e")
+    for id_ in ("early", "fetched", "done"):
+        assert service.sandbox.do(posting.offer, {"groupId": id_}).status == 200
+    assert service.groups("fetchPostedTime") == ["early", "fetched", "done"]
+    assert service.sandbox.do(posting.offer, {"groupId": "no"}).status == 404

@@ -12,14 +12,6 @@ from syncengine.sandbox import console, posting
 
 from .conftest import Asking
 
-NINE = int(datetime(2026, 1, 27, 9, 30, tzinfo=UTC).timestamp() * 1000)
-
-
-@pytest.fixture
-def service_at_nine(service: Asking) -> Asking:
-    service.clock.now = NINE - 1
-    return service
-
 
 def composed(service: Asking, **said: Any) -> dict[str, Any]:
     service.sandbox.do(posting.post, {"groupId": "g", **said})
@@ -27,16 +19,22 @@ def composed(service: Asking, **said: Any) -> dict[str, Any]:
     return group
 
 
-def test_a_group_without_fields_gets_defaults(service_at_nine: Asking) -> None:
-    """docs/interface.md 2.5: the default is one hour of one person, ending now."""
-    group = composed(service_at_nine)
+def test_a_group_without_fields_gets_defaults(service: Asking) -> None:
+    """docs/interface.md 2.5: one hour of one person, ending now, on the date in the user's time zone."""
+    now = int(datetime(2026, 1, 27, 9, 30, tzinfo=UTC).timestamp() * 1000)
+    service.clock.now = now - 1
+    group = composed(service)
     assert (group["totalDurationSecs"], group["totalDurationHours"], group["localDate"]) == (3600, 1.0, "2026-01-27")
-    assert (group["submissionTime"], group["timestamp"], group["tags"]) == (NINE, NINE, [])
+    assert (group["submissionTime"], group["timestamp"], group["tags"]) == (now, now, [])
     (row,) = group["timeRows"]
     assert (row["activityHour"], row["firstObservedInHour"], row["durationSecs"]) == (2026012708, 30, 3600)
     assert row["submittedDate"] == 20260127093000000
     assert group["user"]["externalId"] == "jd"
     assert "activityType" not in group
+    assert composed(service, tzOffsetMins=-600)["localDate"] == "2026-01-26"
+    ahead = composed(service, tzOffsetMins=15 * 60)
+    assert ahead["localDate"] == "2026-01-28"
+    assert (ahead["timeRows"][0]["timezone_offset_min"], "timezone_name" in ahead["timeRows"][0]) == (900, False)
 
 
 def test_totals_are_sums_of_rows_unless_the_user_edited_them(service: Asking) -> None:
@@ -48,14 +46,6 @@ def test_totals_are_sums_of_rows_unless_the_user_edited_them(service: Asking) ->
     assert group["timeRows"][2]["durationSecs"] == 10**400
     assert composed(service, timeRows=rows, totalDurationSecs=1200)["totalDurationSecs"] == 1200
     assert composed(service, timeRows=[])["totalDurationSecs"] == 0
-
-
-def test_the_local_date_follows_the_offset(service_at_nine: Asking) -> None:
-    """docs/interface.md 2.5: the date in the user's time zone."""
-    assert composed(service_at_nine, tzOffsetMins=-600)["localDate"] == "2026-01-26"
-    ahead = composed(service_at_nine, tzOffsetMins=15 * 60)
-    assert ahead["localDate"] == "2026-01-28"
-    assert (ahead["timeRows"][0]["timezone_offset_min"], "timezone_name" in ahead["timeRows"][0]) == (900, False)
 
 
 def test_unknown_fields_are_sent_as_posted_and_null_leaves_a_field_out(service: Asking) -> None:
@@ -70,28 +60,17 @@ def test_unknown_fields_are_sent_as_posted_and_null_leaves_a_field_out(service: 
 
 
 def test_a_tag_comes_with_what_the_service_knows_of_it(service: Asking) -> None:
-    """docs/interface.md 2.1: a posted tag carries its description and external id."""
-    service.told("upsertTag", name="T", description="D", externalId="4711", url="https://example.com")
-    assert composed(service, tag="T")["tags"] == [{"name": "T", "path": "/", "description": "D", "externalId": "4711"}]
+    """docs/interface.md 2.1: its description and external id, and its default activity type if no other is chosen."""
+    service.told("uploadActivityTypes", activityTypes=[{"code": "A", "label": "Ay"}, {"code": "B", "label": "Be"}])
+    service.told("upsertTag", name="T", description="D", externalId="4711", defaultActivityTypeCode="A")
+    group = composed(service, tag="T")
+    assert group["tags"] == [{"name": "T", "path": "/", "description": "D", "externalId": "4711"}]
+    assert group["activityType"] == {"code": "A", "label": "Ay"}
     assert composed(service, tags=[{"name": "T", "externalId": "own"}])["tags"][0]["externalId"] == "own"
     assert composed(service, tag="unknown")["tags"] == [{"name": "unknown"}]
-
-
-def test_the_activity_type_is_the_chosen_one_or_the_default_of_the_tag(service: Asking) -> None:
-    """docs/interface.md 2.1: applied when the user has not assigned one."""
-    service.told("uploadActivityTypes", activityTypes=[{"code": "A", "label": "Ay"}, {"code": "B", "label": "Be"}])
-    service.told("upsertTag", name="T", defaultActivityTypeCode="A")
-    assert composed(service, tag="T")["activityType"] == {"code": "A", "label": "Ay"}
     assert composed(service, tag="T", activityType="B")["activityType"] == {"code": "B", "label": "Be"}
-    assert composed(service, activityType={"code": "X", "label": "Y"})["activityType"] == {"code": "X", "label": "Y"}
-    assert composed(service, activityType="gone")["activityType"] == {"code": "gone"}
-
-
-def test_groups_posted_in_one_operation_share_their_submission_time(service: Asking) -> None:
-    """docs/interface.md 4: each group still has an id of its own."""
-    answer = service.sandbox.do(posting.post, {"groups": [{}, {}, {}]}).body
-    assert len({group["groupId"] for group in answer["groups"]}) == 3
-    assert len({posted["group"]["submissionTime"] for posted in service.state()["postedTime"]}) == 1
+    for chosen, sent in (({"code": "X", "label": "Y"}, {"code": "X", "label": "Y"}), ("gone", {"code": "gone"})):
+        assert composed(service, activityType=chosen)["activityType"] == sent
 
 
 @pytest.mark.parametrize(
@@ -110,9 +89,15 @@ def test_groups_posted_in_one_operation_share_their_submission_time(service: Ask
     ],
 )
 def test_what_cannot_be_posted_is_refused(service: Asking, body: dict[str, Any]) -> None:
-    """An invalid group answers 400, and none of the operation's groups is posted."""
+    """An invalid group answers 400, and none of the operation's groups is posted.
+
+    Groups of one operation have ids of their own, and share their submission time (docs/interface.md 4).
+    """
     assert service.sandbox.do(posting.post, body).status == 400
     assert service.state()["postedTime"] == []
+    answer = service.sandbox.do(posting.post, {"groups": [{}, {}, {}]}).body
+    assert len({group["groupId"] for group in answer["groups"]}) == 3
+    assert len({posted["group"]["submissionTime"] for posted in service.state()["postedTime"]}) == 1
 
 
 # --- tags by the keywords in the text of rows (docs/interface.md 2.1)
@@ -198,9 +183,6 @@ GROUP = shape(
     user=USER,
     originatingUser=USER,
 )
-REGISTRATION = shape(
-    "serviceId serviceKey serviceIdExpiry serviceSessionToken groupName regionName", connectorConfiguration=shape("")
-)
 
 
 @pytest.mark.parametrize(
@@ -223,9 +205,3 @@ def test_a_posted_group_has_the_shape_of_the_specification(service: Asking, post
         (group,) = service.get(operation)[1]
         msgspec.convert(group, GROUP)
         assert {"groupId", "status", "submissionTime"} <= group.keys()
-
-
-def test_the_answer_to_a_registration_has_the_shape_of_the_specification(service: Asking) -> None:
-    answer = service.told("registerConnector")
-    msgspec.convert(answer, REGISTRATION)
-    assert {*answer} == {*REGISTRATION.__struct_fields__}

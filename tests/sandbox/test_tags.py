@@ -1,4 +1,4 @@
-"""The sandbox keeps the service's rules for tags, and for batches."""
+"""The sandbox keeps the service's rules for tags, for batches, and for tag categories."""
 
 from __future__ import annotations
 
@@ -18,27 +18,22 @@ from syncengine.service.operations import BATCH_LIMIT, OPERATIONS, tag_body
 from .conftest import Asking
 
 
-def test_an_upsert_creates_a_tag_with_its_name_as_keyword(service: Asking) -> None:
-    """docs/interface.md 2.1: by default, the name is a keyword, visibility is PUBLIC and the path is `/`."""
-    assert service.told("upsertTag", name="T") == {}
-    assert service.tag("T") == {
-        "name": "T",
-        "path": "/",
-        "visibility": "PUBLIC",
-        "category": None,
-        "keywords": ["T"],
-        "metadata": {},
-    }
-
-
 def test_keywords_and_metadata_are_only_added(service: Asking) -> None:
-    """docs/interface.md 2.1: existing ones are never removed, a value is replaced, and their case counts."""
-    service.told("upsertTag", name="T", additionalKeywords=["a", "A"], metadata={"x": "1", "y": "2"})
-    service.told("upsertTag", name="T", additionalKeywords=["a", "c"], metadata={"y": "3", "X": "4"})
+    """docs/interface.md 2.1: existing ones are never removed, a value is replaced, and their case counts.
+
+    By default, the name is a keyword, visibility is PUBLIC and the path is `/`.
+    """
+    assert service.told("upsertTag", name="T") == {}
+    made = {"name": "T", "path": "/", "visibility": "PUBLIC", "category": None, "keywords": ["T"], "metadata": {}}
+    assert service.tag("T") == made
+    # A tag that is named twice in a batch takes both, in order.
+    first = {"name": "T", "description": "1", "additionalKeywords": ["a", "A"], "metadata": {"x": "1", "y": "2"}}
+    second = {"name": "T", "description": "2", "additionalKeywords": ["a", "c"], "metadata": {"y": "3", "X": "4"}}
+    service.told("upsertTags", tags=[first, second])
     service.told("upsertTag", name="T", additionalKeywords=[], metadata={})
     assert service.told("addKeywords", tagName="T", additionalKeywords=["c", "d"]) == {}
     tag = service.tag("T")
-    assert tag["keywords"] == ["A", "T", "a", "c", "d"]
+    assert (tag["keywords"], tag["description"]) == (["A", "T", "a", "c", "d"], "2")
     assert tag["metadata"] == {"x": "1", "y": "3", "X": "4"}
 
 
@@ -138,13 +133,6 @@ def test_a_wrong_item_fails_alone_and_a_wrong_single_tag_is_refused(
     assert [tag["name"] for tag in service.state()["tags"]] == ["A", "B"]
 
 
-def test_a_tag_named_twice_in_a_batch_takes_both_in_order(service: Asking) -> None:
-    first = {"name": "T", "description": "1", "additionalKeywords": ["a"]}
-    service.told("upsertTags", tags=[first, {"name": "T", "description": "2"}])
-    tag = service.tag("T")
-    assert (tag["description"], tag["keywords"]) == ("2", ["T", "a"])
-
-
 def test_what_is_deleted_is_gone_even_the_name_as_a_keyword(service: Asking) -> None:
     """docs/interface.md 4, docs/service.md §1: the next upsert adds the name again, and unknown metadata is ignored.
 
@@ -193,10 +181,6 @@ def test_what_is_unknown_is_404_and_what_is_incomplete_is_400(
 # --- limits, and batches of any kind
 
 
-def choose(service: Asking, **chosen: Any) -> None:
-    service.sandbox.store.put(TEAM, "settings", chosen)
-
-
 @pytest.mark.parametrize(
     "operation", [each for each in OPERATIONS.values() if each.items], ids=lambda operation: operation.id
 )
@@ -212,14 +196,14 @@ def test_a_batch_without_a_list_or_over_the_limit_is_refused_whole(service: Aski
 
 def test_new_tags_over_the_limit_refuse_the_whole_batch(service: Asking) -> None:
     """docs/service.md §1: 402 for new tags; updates still succeed, even once there are more tags than allowed."""
-    choose(service, tagLimit=2)
+    service.sandbox.store.put(TEAM, "settings", {"tagLimit": 2})
     service.told("upsertTag", name="A")
     assert service.ask("upsertTags", tags=[{"name": "A", "url": "u"}, {"name": "B"}, {"name": "C"}])[0] == 402
     assert [tag["name"] for tag in service.state()["tags"]] == ["A"]
     assert "url" not in service.tag("A")
     service.told("upsertTags", tags=[{"name": "A"}, {"name": "B"}, {"name": "B"}])
     for limit in (2, 1):
-        choose(service, tagLimit=limit)
+        service.sandbox.store.put(TEAM, "settings", {"tagLimit": limit})
         service.told("upsertTags", tags=[{"name": "A", "url": "u"}, {"name": "B"}])
         assert service.ask("upsertTag", name="C")[0] == 402
 
@@ -232,8 +216,78 @@ def test_a_service_that_answers_400_for_item_errors_applies_nothing(
     service: Asking, operation: str, good: dict[str, Any], table: str
 ) -> None:
     """docs/service.md §1: a batch may be answered with 400 and a list of errors. Then the sandbox applies none."""
-    choose(service, statusForItemErrors=400)
+    service.sandbox.store.put(TEAM, "settings", {"statusForItemErrors": 400})
     status, answer = service.ask(operation, **{table: [good, {}]})
     assert (status, [error["index"] for error in answer["errors"]]) == (400, [1])
     assert service.state()[table] == []
     assert service.ask(operation, **{table: [good]}) == (200, {"errors": []})
+
+
+# --- categories
+
+
+def put(service: Asking, *categories: dict[str, Any]) -> list[dict[str, Any]]:
+    answer: list[dict[str, Any]] = service.told("upsertTagCategories", tagCategories=list(categories))["tagCategories"]
+    return answer
+
+
+def test_a_category_is_known_by_its_external_id(service: Asking) -> None:
+    """docs/service.md §2: the answer alone has the id. Absent fields stay, empty ones are cleared."""
+    full = {"id": "id-1", "externalId": "a", "label": "A", "description": "old", "keywords": ["k"]}
+    assert put(service, {**full, "id": ""}, {"externalId": "b"}) == [full, {"id": "id-2", "externalId": "b"}]
+    assert put(service, {"externalId": "a", "label": "B"}) == [{**full, "label": "B"}]
+    assert put(service, {"externalId": "a", "description": "", "keywords": []}) == [
+        {"id": "id-1", "externalId": "a", "label": "B"}
+    ]
+
+
+def test_an_id_with_another_external_id_renames(service: Asking) -> None:
+    """A renamed category keeps its id and its tags, and its old externalId is free again."""
+    put(service, {"externalId": "old", "label": "L"})
+    service.told("upsertTag", name="T", tagCategoryId="id-1")
+    assert put(service, {"id": "id-1", "externalId": "new"}) == [{"id": "id-1", "externalId": "new", "label": "L"}]
+    assert service.tag("T")["category"] == "new"
+    assert put(service, {"externalId": "old"})[0]["id"] == "id-2"
+
+
+def test_two_categories_may_swap_their_external_ids_but_not_share_one(service: Asking) -> None:
+    """Uniqueness of externalIds is checked after the whole batch."""
+    put(service, {"externalId": "a"}, {"externalId": "b"})
+    before = service.state()
+    assert service.ask("upsertTagCategories", tagCategories=[{"id": "id-1", "externalId": "b"}])[0] == 400
+    assert service.state() == before
+    put(service, {"id": "id-1", "externalId": "b"}, {"id": "id-2", "externalId": "a"})
+    assert [category["id"] for category in put(service, {"externalId": "a"}, {"externalId": "b"})] == ["id-2", "id-1"]
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ({}, "externalId is missing"),
+        ({"externalId": ""}, "externalId is missing"),
+        ({"externalId": 1}, "externalId must be a string"),
+        ({"id": "no", "externalId": "x"}, "there is no category with id no"),
+        ({"externalId": "x", "keywords": "k"}, "keywords must be an array of strings"),
+        ("x", "expected an object"),
+    ],
+)
+def test_one_wrong_item_refuses_the_whole_batch(service: Asking, item: Any, words: str) -> None:
+    """docs/service.md §1: an invalid category answers 400, and nothing of the batch is applied."""
+    answer = service.ask("upsertTagCategories", tagCategories=[{"externalId": "good"}, item])
+    assert answer == (400, {"message": f"tagCategories[1]: {words}"})
+    assert service.state()["categories"] == []
+
+
+def test_deleting_a_category_deletes_every_tag_still_in_it(service: Asking) -> None:
+    """docs/service.md §1: tags that were moved out before stay. The id of a deleted category is never given again."""
+    put(service, {"externalId": "a"}, {"externalId": "b"})
+    tags = {"in": "id-1", "moved": "id-1", "out": "id-1", "other": "id-2"}
+    service.told("upsertTags", tags=[{"name": n, "tagCategoryId": c} for n, c in tags.items()] + [{"name": "none"}])
+    service.told("upsertTags", tags=[{"name": "moved", "tagCategoryId": "id-2"}, {"name": "out", "tagCategoryId": ""}])
+    assert service.told("deleteTagCategory", externalId="a") == {}
+    assert [tag["name"] for tag in service.state()["tags"]] == ["moved", "none", "other", "out"]
+    assert [category["externalId"] for category in service.state()["categories"]] == ["b"]
+    assert put(service, {"externalId": "a"})[0]["id"] == "id-3"
+    assert service.ask("upsertTag", name="T", tagCategoryId="id-1")[0] == 400
+    for body, status in (({"externalId": "no"}, 404), ({}, 400), ({"externalId": ""}, 400)):
+        assert service.ask("deleteTagCategory", **body)[0] == status
