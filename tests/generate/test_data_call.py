@@ -59,12 +59,12 @@ def test_a_wrong_call_is_told_at_its_line(tmp_path: Path, name: str) -> None:
     assert sentence in found.message
 
 
-def asked(path: str | None = None, /, **options: Any) -> Any:
-    return query_of_call(LoadContext(), path, options).query
-
-
-def test_what_a_call_is_given_is_asked_as_it_is() -> None:
+def test_what_a_call_is_given_is_asked_as_it_is(tmp_path: Path) -> None:
     """Its values are results of templates, and are none again; parameters keep their digits and their types."""
+
+    def asked(path: str | None = None, /, **options: Any) -> Any:
+        return query_of_call(LoadContext(), path, options).query
+
     found = asked(source="pms", query="SELECT 1", params={"a": "{{ var.x }}", "b": Decimal("1.50"), "c": 10**30})
     assert found == SqlQuery("pms", None, "SELECT 1", {"a": "{{ var.x }}", "b": Decimal("1.50"), "c": 10**30})
     found = asked("/matters", source="crm", params={"q": "{{ 1 }}"}, page="p", first=0, distinct="id")
@@ -77,9 +77,6 @@ def test_what_a_call_is_given_is_asked_as_it_is() -> None:
     assert asked(path="a.csv") == asked("a.csv")
     assert asked("a.tsv", delimiter=",").form.delimiter == ","
     assert asked("a.txt", kind="csv", delimiter="tab", columns=("a", "b")).form.columns == ("a", "b")
-
-
-def test_a_call_reads_what_a_block_reads(tmp_path: Path) -> None:
     template = loop("'../r.csv', delimiter=none, distinct='v', allowEmpty=true")
     files = {"r.csv": "n,v\nA,1\nB,1\n", "manifests/m.yaml.j2": template}
     assert [str(key) for key in loaded(tmp_path, files).resources] == ["tag/A"]

@@ -16,13 +16,6 @@ pytestmark = pytest.mark.slow
 HAND = "tags:\n" + "".join(f"  - name: HAND-{n}\n" for n in range(100))
 
 
-def listed(project: Project, names: list[str], options: str = "") -> None:
-    """A block with a tag for each name, beside a hundred tags written by hand."""
-    rows = "n\n" + "".join(f"{name}\n" for name in names)
-    manifest = block(f"csv: ../r.csv{options}")
-    write(project.folder, {"manifests/m.yaml": manifest, "manifests/hand.yaml": HAND, "r.csv": rows})
-
-
 def templated(project: Project, text: str, **files: str) -> None:
     """A text template beside a hundred tags written by hand."""
     write(project.folder, {"manifests/m.yaml.j2": text, "manifests/hand.yaml": HAND, **files})
@@ -36,29 +29,30 @@ def empty_at(done: Ended) -> tuple[str, int]:
 
 
 def test_a_source_that_loses_rows_asks(project: Project) -> None:
-    """Only removed rows count for the gate, beside however many new ones; the share is of the current rows."""
+    """Only removed rows count for the gate, beside however many new ones; the share is of the current rows.
+
+    With `previously` in each row, renamed rows do not count as removed.
+    """
     project.settings("policy: {tagRemoval: retire}")
     rows = [f"ROW-{n}" for n in range(10)]
-    listed(project, rows)
-    assert project.run("apply", "-y").code == 0
+
+    def apply(names: list[str], options: str = "") -> Ended:
+        table = "n\n" + "".join(f"{name}\n" for name in names)
+        files = {"manifests/m.yaml": block(f"csv: ../r.csv{options}"), "manifests/hand.yaml": HAND, "r.csv": table}
+        write(project.folder, files)
+        return project.run("apply", "-y")
+
+    assert apply(rows).code == 0
     for left, options in (([], ", allowEmpty: true"), ([f"NEW-{n}" for n in range(10)], "")):
-        listed(project, left, options)
-        done = project.run("apply", "-y")
+        done = apply(left, options)
         assert (done.code, "r.csv: 10 of 10" in done.out + done.err) == (4, True)
     for left, code in (([*rows[:8], "NEW-8", "NEW-9"], 0), (rows[:8], 0), (rows[:6], 0), (rows[:4], 4)):
-        listed(project, left)
-        done = project.run("apply", "-y")
+        done = apply(left)
         assert done.code == code, (left, done.out, done.err)
     assert "r.csv: 2 of 6" in done.out + done.err
-
-
-def test_rows_that_are_renamed_are_not_lost(project: Project) -> None:
-    """With `previously` in each row, renamed rows do not count as removed."""
-    listed(project, [f"ROW-{n}" for n in range(10)])
-    assert project.run("apply", "-y").code == 0
-    numbers = "".join(f"NEW-{n},ROW-{n}\n" for n in range(10))
+    renamed = "n,was\n" + "".join(f"OTHER-{n},ROW-{n}\n" for n in range(6))
     manifest = block("csv: ../r.csv", "name: '{{ row.n }}', previously: ['{{ row.was }}']")
-    write(project.folder, {"r.csv": f"n,was\n{numbers}", "manifests/m.yaml": manifest})
+    write(project.folder, {"r.csv": renamed, "manifests/m.yaml": manifest})
     done = project.run("apply", "-y")
     assert (done.code, "made from it are removed" in done.out) == (0, False), (done.out, done.err)
 
@@ -113,29 +107,20 @@ def test_a_source_is_guarded_however_a_template_uses_it(project: Project, text: 
     assert empty_at(apply(0, "--format", "json")) == ("manifests/m.yaml.j2", line)
 
 
-def test_each_source_of_one_line_is_guarded(project: Project) -> None:
+def test_each_source_of_one_line_is_guarded_and_so_is_a_lookup(project: Project) -> None:
+    """An empty source is an error even when it removes nothing, since it would change descriptions."""
     loops = "".join(
         f"{{% for row in data('../{name}.csv') %}}{{name: '{{{{ row.n }}}}'}}, {{% endfor %}}" for name in "rs"
     )
-    templated(project, f"tags: [{loops}]\n", **{"r.csv": "n\nROW-1\nROW-2\n", "s.csv": "n\nOTHER-1\n"})
+    lookup = "{% for t in data('../names.csv') if t.n == 'B' %} {{ t.t }}{% endfor %}"
+    files = {"r.csv": "n\nROW-1\nROW-2\n", "s.csv": "n\nOTHER-1\n", "names.csv": "n,t\nA,first\nB,second\n"}
+    looked_up = f"tags: [{{name: B, description: 'the {lookup}'}}]\n"
+    templated(project, f"tags: [{loops}]\n", **{"manifests/n.yaml.j2": looked_up, **files})
     assert project.run("apply", "-y").code == 0
-    write(project.folder, {"s.csv": "n\n"})
+    write(project.folder, {"s.csv": "n\n", "names.csv": "n,t\n"})
     done = project.run("plan", "--format", "json")
-    assert (done.code, done.codes) == (8, ["source-empty"])
+    assert (done.code, done.codes) == (8, ["source-empty"] * 2)
     assert "s.csv has no rows, but 1 resource was" in done.err + done.out
-
-
-def test_an_empty_lookup_is_an_error(project: Project) -> None:
-    """An empty source is an error even when it removes nothing, since it would change descriptions."""
-    text = (
-        "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n    description: unknown"
-        "{% for t in data('../names.csv') if t.n == r.n %} {{ t.t }}{% endfor %}\n\n{% endfor %}\n"
-    )
-    templated(project, text, **{"r.csv": "n\nA\nB\n", "names.csv": "n,t\nA,first\nB,second\n"})
-    assert project.run("apply", "-y").code == 0
-    write(project.folder, {"names.csv": "n,t\n"})
-    done = project.run("plan", "--format", "json")
-    assert (done.code, done.codes) == (8, ["source-empty"])
     assert "names.csv has no rows, but had 2 rows at the last apply" in done.err + done.out
 
 

@@ -54,8 +54,6 @@ LARGE_TEXT = "{% set x = '😀' * 999999 %}"
 HUNGRY = {
     "range": "{{ range(1000000000)|list }}",
     "nested loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-    "loops of lists": "{% set l = range(9999)|list %}{% for a in l %}{% for b in l %}{% for c in l %}{% endfor %}"
-    "{% endfor %}{% endfor %}",
     "repeated text": "{{ 'x' * 10000000000 }}",
     "power": "{{ 10 ** (10 ** 10) }}",
     "product": "{% set n = namespace(x=10) %}{% for i in range(99) %}{% set n.x = n.x * n.x %}{% endfor %}{{ n.x }}",
@@ -63,8 +61,6 @@ HUNGRY = {
     "doubled by plus": "{% set n = namespace(x='xx') %}{% for i in range(99) %}{% set n.x = n.x + n.x %}{% endfor %}",
     "doubled list": "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}"
     "{{ n.x }}",
-    "doubled capture": "{% set n = namespace(x='xx') %}{% for i in range(99) %}{% set y %}{{ n.x }}{{ n.x }}"
-    "{% endset %}{% set n.x = y %}{% endfor %}",
     "replace": "{{ ('x' * 9999)|replace('x', 'y' * 99999) }}",
     "join": "{{ (range(99999)|list)|join('x' * 99999) }}",
     "macro of itself": "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",
@@ -73,20 +69,14 @@ HUNGRY = {
     "indent": "{{ 'a'|indent(10000000000, true) }}",
     "maps of maps": "{{ range(99999)" + "|map('string')" * 40 + "|list|length }}",
     "sorted again and again": "{{ range(99999)|list" + "|sort|reverse|list" * 40 + "|length }}",
-    "json of doubled": "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}"
-    "{{ n.x|tojson }}",
     "empty pieces": "{% set l = range(9999)|list %}{% for a in l %}{% for b in l %}{{ '' }}{% endfor %}{% endfor %}",
-    "results that are kept": LARGE_TEXT + "{{ [" + "x|upper, " * 400 + "]|length }}",
     "results of methods": LARGE_TEXT + "{{ [" + "x.upper(), " * 400 + "]|length }}",
     "slices": LARGE_TEXT + "{{ [" + "x[1:], " * 400 + "]|length }}",
     "lists of a text": LARGE_TEXT + "{{ [" + "x|list, " * 400 + "]|length }}",
-    "captures": "{% set x = 'é' * 99999 %}{% set n = namespace(l=[]) %}{% for i in range(9999) %}"
-    "{% set y %}{{ x[1:] }}{% endset %}{% set n.l = n.l + [y] %}{% endfor %}",
     "small letters to sort by": "{{ (['X' * 999999] * 99999)|sort|length }}",
     "small letters of an attribute": "{{ ([{'a': 'X' * 999999}] * 99999)|unique(attribute='a')|list|length }}",
     "text of nested lists": NESTED + "{{ x|upper|length }}",
     "nested lists that are compared": NESTED + "{{ x == y }}",
-    "nested lists that are looked for": NESTED + "{{ x in [y] }}",
     "a test of nested lists": NESTED + "{{ [x]|select('eq', y)|list|length }}",
     "nested lists that are counted": NESTED + "{{ [x].count(y) }}",
     "nested lists that are sorted": NESTED + "{{ [x, y]|sort|length }}",
@@ -102,7 +92,6 @@ HUNGRY = {
     "negative products": "{% set q = 'x' * (-10**15) %}{% set n = namespace(a=[]) %}{% for i in range(2000) %}"
     "{% set n.a = [n.a, 'x' * 999999] %}{% endfor %}x",
     "bytes of a number": "{{ (1).to_bytes(10000000000, 'big')|length }}",
-    "padded bytes": "{{ 'a'.encode().ljust(10000000000)|length }}",
     "repeated bytes": "{{ ('b' * 99999).encode().join([''.encode()] * 99999)|length }}",
     "words joined by a long text": "{{ ('a ' * 300000)|slug('x' * 9999)|length }}",
     "what is trimmed": "{{ ('a' * 999999)|trim('b' * 999999 ~ 'a')|length }}",
@@ -113,22 +102,6 @@ BARE = {
     "nested lists in a mapping": "{{ {'a': [[['x']*1000]*1000]*1000} }}",
 }
 BLOCK = "generate:\n  - forEach: {csv: ../rows.csv}\n    tags:\n      - name: T\n        description: |\n          %s\n"
-
-
-def refused_in_both(folder: Path, template: str) -> None:
-    """The template is an error as a value of a block and in a text template."""
-    (found, *_) = problems(folder / "a", {"rows.csv": "a\n1\n", "manifests/m.yaml": BLOCK % template})
-    assert found.code in ("bad-template", "unknown-name")
-    assert (found.file, found.line is not None) == ("manifests/m.yaml", True)
-    (found, *_) = problems(folder / "b", {"manifests/m.yaml.j2": f"tags:\n  - name: T\n    description: {template}\n"})
-    assert found.code in ("bad-template", "unknown-name")
-    assert (found.file, found.line) == ("manifests/m.yaml.j2", 3)
-
-
-@pytest.mark.parametrize("template", ESCAPES.values(), ids=ESCAPES.keys())
-def test_templates_cannot_leave_their_sandbox(tmp_path: Path, template: str) -> None:
-    """Attributes, functions and filters are allowed one by one; all others are undefined."""
-    refused_in_both(tmp_path, template)
 
 
 CONDITIONS = {
@@ -180,10 +153,17 @@ def short_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short_time")
-@pytest.mark.parametrize("name", HUNGRY)
-def test_no_template_runs_for_ever_or_fills_the_memory(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("template", [*ESCAPES.values(), *HUNGRY.values()], ids=[*ESCAPES, *HUNGRY])
+def test_templates_leave_no_sandbox_run_for_ever_or_fill_the_memory(tmp_path: Path, template: str) -> None:
+    """Attributes, functions and filters are allowed one by one; all others are undefined, in a block and in a text."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    refused_in_both(tmp_path, HUNGRY[name])
+    (found, *_) = problems(tmp_path / "a", {"rows.csv": "a\n1\n", "manifests/m.yaml": BLOCK % template})
+    assert found.code in ("bad-template", "unknown-name")
+    assert (found.file, found.line is not None) == ("manifests/m.yaml", True)
+    text = f"tags:\n  - name: T\n    description: {template}\n"
+    (found, *_) = problems(tmp_path / "b", {"manifests/m.yaml.j2": text})
+    assert found.code in ("bad-template", "unknown-name")
+    assert (found.file, found.line) == ("manifests/m.yaml.j2", 3)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 1_300_000
 
 
@@ -265,24 +245,24 @@ def test_all_rows_of_a_block_have_one_bound_of_memory() -> None:
     assert len(kept) == 700
 
 
-def spend(allowance: Allowance, rows: int = 1) -> str:
-    """Use 0.3 seconds of processor time within an allowance."""
-    with allowance.spend(rows):
-        end = time.thread_time() + 0.3
-        while time.thread_time() < end:
-            pass
-    return "done"
-
-
 def test_processor_time_of_the_main_thread_is_limited() -> None:
     """Waiting costs nothing, so that a busy machine accepts the same manifests; each row adds a millisecond."""
+
+    def spend(allowance: Allowance, rows: int = 1) -> float:
+        """Use 0.3 seconds of processor time within an allowance, and return what remains of it."""
+        with allowance.spend(rows):
+            end = time.thread_time() + 0.3
+            while time.thread_time() < end:
+                pass
+        return allowance.remaining
+
     with pytest.raises(OutOfBounds):
         spend(Allowance(0.01))
     assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
     with ThreadPoolExecutor() as pool:
-        assert pool.submit(spend, Allowance(0.01)).result() == "done"
-    many, waiting = Allowance(0.01), Allowance()
-    assert (spend(many, 1000), many.remaining) == ("done", 0.01)
+        pool.submit(spend, Allowance(0.01)).result()
+    assert spend(Allowance(0.01), 1000) == 0.01
+    waiting = Allowance()
     with waiting.spend():
         time.sleep(0.5)
     assert MAX_SECONDS - waiting.remaining < 0.4

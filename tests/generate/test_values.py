@@ -1,4 +1,4 @@
-"""Values from data arrive exactly as they are, whatever characters they contain."""
+"""Values from data arrive exactly as they are, whatever characters they contain, also through `render`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from syncengine.manifest.desired import load
+from syncengine.project.load import load_project
 from syncengine.resource import Row
 from tests.cli.program import Project
 from tests.cli.service import Service
-from tests.manifest.loading import block, loaded, loop, problems, tag
+from tests.manifest.loading import block, loaded, loop, tag, write
 
 VALUES = [
     *("a: b", "- a", "# no comment", "a #2", "'", '"', "''", '"quoted"', "{{ row.name }}", "{% raw %}", "{# x #}"),
@@ -34,6 +36,9 @@ BLOCK = """generate:
 """
 
 
+SAME = [{"n": "A", "v": "0123"}, {"n": "B", "v": "nö"}]
+
+
 def rows_of(values: list[str]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -46,22 +51,18 @@ def rows_of(values: list[str]) -> str:
 
 def test_values_arrive_at_the_service_byte_by_byte(project: Project, service: Service) -> None:
     """Values that look like YAML, Jinja2 or CSV syntax reach the service unchanged."""
-    (project.folder / "rows.csv").write_text(rows_of(VALUES), encoding="utf-8", newline="")
-    (project.folder / "manifests").mkdir()
-    (project.folder / "manifests" / "m.yaml").write_text(BLOCK, encoding="utf-8")
+    write(project.folder, {"rows.csv": rows_of(VALUES), "manifests/m.yaml": BLOCK})
     done = project.run("apply", "-y")
     assert done.code == 0, (done.out, done.err)
     held = {tag["name"]: tag for tag in service.holds()["tags"]}
     for number, value in enumerate(VALUES):
-        assert held[f"T{number}"]["description"] == value
-        assert held[f"T{number}"]["metadata"] == {"Value": value, "Both": f"<{value}>"}
+        found = held[f"T{number}"]
+        assert found["description"] == value
+        assert found["metadata"] == {"Value": value, "Both": f"<{value}>"}
         one_line = value if value.isprintable() and value == value.strip() else ""
-        assert (held[f"T{number}"].get("externalId", ""), held[f"T{number}"].get("managedBy", "")) == (
-            one_line,
-            one_line,
-        )
+        assert (found.get("externalId", ""), found.get("managedBy", "")) == (one_line, one_line)
         words = {f"key{number}", *([f"k{number} {one_line} k"] if one_line else [])}
-        assert words <= set(held[f"T{number}"]["keywords"])
+        assert words <= set(found["keywords"])
     assert project.run("plan", "--detailed-exitcode").code == 0
 
 
@@ -71,33 +72,27 @@ def test_tojson_makes_any_value_safe_in_a_text_template(tmp_path: Path) -> None:
     assert [r.body.fields["description"] for r in desired.resources.values()] == VALUES
 
 
-def test_a_rendered_manifest_means_the_same_as_its_sources(tmp_path: Path) -> None:
-    from syncengine.render.manifest import manifest_yaml
-
-    first = loaded(tmp_path / "a", {"rows.csv": rows_of(VALUES), "manifests/m.yaml": BLOCK})
-    text = manifest_yaml(first.resources.values())
-    assert "# manifests/m.yaml:4 (rows.csv:2)" in text
-    again = loaded(tmp_path / "b", {"manifests/m.yaml": text})
-    assert [(r.key, r.body) for r in again.resources.values()] == [(r.key, r.body) for r in first.resources.values()]
-
-
 @pytest.mark.parametrize(
-    ("file", "content"),
+    ("source", "content", "lines"),
     [
-        ("rows.csv", "n,v\nA,0123\nB,no\n"),
-        ("rows.json", json.dumps([{"n": "A", "v": "0123"}, {"n": "B", "v": "no"}])),
-        ("rows.json", json.dumps([{"n": "A", "v": "0123"}, {"n": "B", "v": "no"}], indent=1)),
-        ("rows.jsonl", '{"n": "A", "v": "0123"}\n\n{"n": "B", "v": "no"}\n'),
-        ("rows.yaml", "- {n: A, v: 0123}\n- {n: B, v: no}\n"),
+        ("csv: ../rows", "n,v\nA,0123\nB,nö\n", [2, 3]),
+        ("json: ../rows", json.dumps(SAME), [1, 2]),
+        ("json: ../rows", json.dumps(SAME, indent=1), [2, 6]),
+        ("jsonl: ../rows", '{"n": "A", "v": "0123"}\n\n{"n": "B", "v": "nö"}\n', [1, 3]),
+        ("yaml: ../rows", "- {n: A, v: 0123}\n- {n: B, v: nö}\n", [1, 2]),
+        (
+            "csv: ../rows, encoding: cp1252, delimiter: ';', columns: [n, v], distinct: n",
+            "A;0123\nB;nö\nA;x\n".encode("cp1252"), [1, 2],
+        ),
     ],
-)
-def test_every_kind_of_file_gives_the_same_rows(tmp_path: Path, file: str, content: str) -> None:
-    kind = file.partition(".")[2]
-    manifest = block(f"{kind}: ../{file}", "name: '{{ row.n }}', managedBy: '{{ row.v }}'")
-    desired = loaded(tmp_path, {file: content, "manifests/m.yaml": manifest})
-    assert [r.body.fields["managedBy"] for r in desired.resources.values()] == ["0123", "no"]
-    lines = {"csv": [2, 3], "json": [1, 2] if "\n" not in content else [2, 6], "jsonl": [1, 3], "yaml": [1, 2]}[kind]
-    assert [r.source.data and r.source.data.row for r in desired.resources.values()] == lines
+)  # fmt: skip
+def test_every_kind_of_file_gives_the_same_rows(
+    tmp_path: Path, source: str, content: str | bytes, lines: list[int]
+) -> None:
+    manifest = block(source, "name: '{{ row.n }}', managedBy: '{{ row.v }}'")
+    made = loaded(tmp_path, {"rows": content, "manifests/m.yaml": manifest}).resources.values()
+    assert [each.body.fields["managedBy"] for each in made] == ["0123", "nö"]
+    assert [each.source.data and each.source.data.row for each in made] == lines
 
 
 def test_lists_are_lists_and_what_is_empty_is_left_out(tmp_path: Path) -> None:
@@ -132,53 +127,26 @@ def test_lists_are_lists_and_what_is_empty_is_left_out(tmp_path: Path) -> None:
     assert b.body.fields["closedTimestamp"] == 1714554000000
 
 
-def test_other_encodings_delimiters_and_headerless_files(tmp_path: Path) -> None:
-    """`encoding`, `delimiter`, `columns` and `distinct`; an invalid byte names the likely encoding."""
-    data = "A;Müller\nB;x\nA;other\n".encode("cp1252")
-    form, tag = (
-        "csv: ../r.csv, delimiter: ';', columns: [n, v], distinct: n",
-        "name: '{{ row.n }}', managedBy: '{{ row.v }}'",
-    )
-    (found,) = problems(tmp_path, {"r.csv": data, "manifests/m.yaml": block(form, tag)})
-    assert (found.code, found.file, found.line, found.column) == ("bad-source", "manifests/m.yaml", 2, 20)
-    assert "r.csv:1: byte 0xfc" in found.message
-    assert "encoding: cp1252" in found.message
-    desired = loaded(tmp_path, {"manifests/m.yaml": block(f"{form}, encoding: cp1252", tag)})
-    assert [r.body.fields["managedBy"] for r in desired.resources.values()] == ["Müller", "x"]
-
-
 @pytest.mark.parametrize("end", ["\r\n", "\r", "\n"])
 def test_line_breaks_of_data_are_line_feeds(tmp_path: Path, end: str) -> None:
-    """Line breaks in values become line feeds, and row numbers are the lines that an editor shows."""
-    cells = f'n,v{end}A,"two{end}lines"{end}B,x{end}'
+    """In values, lists and names of JSON, too; row numbers are the lines that an editor shows."""
+    nested = {f"a{end}b": [f"two{end}lines"]}
     files = {
-        "r.csv": cells,
-        "r.json": json.dumps([{"n": "A", "v": f"two{end}lines"}]),
+        "r.csv": f'n,v{end}A,"two{end}lines"{end}B,x{end}',
+        "r.jsonl": json.dumps({"n": "A", "v": f"two{end}lines", "w": nested}),
         "manifests/a.yaml": block("csv: ../r.csv", "name: 'C{{ row.n }}', description: '{{ row.v }}'"),
-        "manifests/b.yaml": block("json: ../r.json", "name: 'O{{ row.n }}', description: '{{ row.v }}'"),
+        "manifests/b.yaml": block("jsonl: ../r.jsonl", "name: 'O{{ row.n }}', description: '{{ row.v }}'"),
         "manifests/c.yaml.j2": loop(tag="name: J{{ row.n }}, description: {{ row.v | tojson }}"),
+        "manifests/d.yaml.j2": loop("'../r.jsonl'", "name: N, description: {{ row.w | tojson | tojson }}"),
+        "manifests/e.yaml": block("jsonl: ../r.jsonl", "name: M, description: '{{ row.w | tojson }}'"),
     }
     desired = loaded(tmp_path, files)
     found = {key.name: (r.body.fields["description"], r.source.data) for key, r in desired.resources.items()}
     assert found["CA"] == found["JA"] == ("two\nlines", Row("r.csv", 2))
     assert found["CB"] == found["JB"] == ("x", Row("r.csv", 4))
     assert found["OA"][0] == "two\nlines"
-
-
-@pytest.mark.parametrize("end", ["\r\n", "\r"])
-def test_json_of_data_has_line_feeds(tmp_path: Path, end: str) -> None:
-    """Line breaks in texts, lists and names of JSON become line feeds, too."""
-    value = {f"a{end}b": [f"two{end}lines"]}
-    tag = "name: A, description: {{ row.v | tojson | tojson }}, metadata: {M: {{ row.t | tojson }}}"
-    files = {
-        "r.jsonl": json.dumps({"v": value, "t": f"two{end}lines"}),
-        "manifests/a.yaml.j2": loop("'../r.jsonl'", tag),
-        "manifests/b.yaml": block("jsonl: ../r.jsonl", "name: B, description: '{{ row.v | tojson }}'"),
-    }
-    first, second = loaded(tmp_path, files).resources.values()
-    assert first.body.metadata["M"] == "two\nlines"
-    for made in (first, second):
-        assert json.loads(str(made.body.fields["description"])) == {"a\nb": ["two\nlines"]}
+    for name in ("N", "M"):
+        assert json.loads(str(found[name][0])) == {"a\nb": ["two\nlines"]}
 
 
 def test_a_whole_mapping_comes_from_data(tmp_path: Path) -> None:
@@ -208,14 +176,11 @@ def test_generated_resources_override_defaults(tmp_path: Path) -> None:
 def test_braces_of_other_files_are_text(tmp_path: Path) -> None:
     """Only `generate` blocks and files named .yaml.j2 are templates."""
     manifest = (
-        "tags:\n  - {name: '{{ a }}', description: '{% if %}', keywords: ['{{ env.HOME }} x'], managedBy: '{# u #}'}\n"
+        "tags: [{name: '{{ a }}', description: '{% if %}', keywords: ['{{ env.HOME }} x'], managedBy: '{# u #}'}]"
     )
     (made,) = loaded(tmp_path, {"manifests/m.yaml": manifest}).resources.values()
-    assert (made.key.name, made.body.fields["description"], made.body.fields["managedBy"]) == (
-        "{{ a }}",
-        "{% if %}",
-        "{# u #}",
-    )
+    fields = made.body.fields
+    assert (made.key.name, fields["description"], fields["managedBy"]) == ("{{ a }}", "{% if %}", "{# u #}")
     assert "{{ env.HOME }} x" in made.body.keywords
 
 
@@ -269,5 +234,60 @@ def test_tojson_keeps_every_digit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["result", "context", "environment", "tag"])
 def test_a_row_may_have_a_name_that_the_program_uses_internally(tmp_path: Path, name: str) -> None:
     text = f"generate:\n  - forEach: {{csv: ../r.csv}}\n    as: {name}\n    tags: [{{name: 'T{{{{ {name}.n }}}}'}}]\n"
-    desired = loaded(tmp_path, {"r.csv": "n\n1\n2\n3\n", "manifests/m.yaml": text})
-    assert [key.name for key in desired.resources] == ["T1", "T2", "T3"]
+    desired = loaded(tmp_path, {"r.csv": "n\n1\n2\n", "manifests/m.yaml": text})
+    assert [key.name for key in desired.resources] == ["T1", "T2"]
+
+
+# --- `render` prints a manifest that says where each resource came from
+
+
+MANIFEST = """\
+defaults:
+  tags: {visibility: PRIVATE, metadata: {Office: Vienna}}
+tagCategories:
+  - {externalId: acme, label: "no", keywords: ["acme: corp"], protect: true, previously: [old]}
+activityTypes:
+  - {code: "0101", label: "Plan # and prepare", enableIfNew: true}
+tags:
+  - name: "0042"
+    description: "two\\nlines, and {{ no }} template"
+    category: acme
+    keywords: ["- x", "yes"]
+    metadata: {"Client: name": "~"}
+    closedTimestamp: 2024-05-01T09:00:00Z
+    previously: ["#41"]
+    protect: true
+  - {name: ALONE, visibility: PUBLIC, keywords: []}
+removed:
+  - {tag: GONE, as: retire, reason: "closed: ticket 77"}
+generate:
+  - forEach: {csv: ../texts.csv}
+    tags: [{name: "{{ row.n }}", description: "{{ row.text }}"}]
+"""
+TEXTS = 'n,text\nG-1," leading, ""quoted"" # and {{ this }}"\nG-2,no\n'
+
+
+@pytest.mark.parametrize("format", ["yaml", "json"])
+def test_what_is_rendered_means_the_same(project: Project, format: str) -> None:
+    """It has the same resources, renames, protections and removals. A comment names the line and the row of each."""
+
+    def meant() -> tuple[object, object]:
+        found = load(load_project(folder=project.folder, environ={}))
+        resources = {key: (each.body, each.protect, each.previously) for key, each in found.resources.items()}
+        return resources, {key: (each.how, each.reason) for key, each in found.removed.items()}
+
+    files = {"manifests/m.yaml": MANIFEST, "texts.csv": TEXTS, "manifests/v.yaml": BLOCK, "rows.csv": rows_of(VALUES)}
+    write(project.folder, files)
+    before = meant()
+    done = project.run("render", "--format", format)
+    assert done.code == 0, done.err
+    if format == "yaml":
+        assert '  # manifests/m.yaml:21 (texts.csv:3)\n  - name: "G-2"\n' in done.out
+        assert '  # manifests/m.yaml:8\n  - name: "0042"\n' in done.out
+    write(project.folder, {"texts.csv": "n\nG-1\n"})
+    refused = project.run("render", "--format", "json")
+    assert (refused.code, "bad-template" in refused.codes) == (8, True)
+    (project.folder / "manifests/m.yaml").unlink()
+    (project.folder / "manifests/v.yaml").unlink()
+    write(project.folder, {f"manifests/m.{format}": done.out})
+    assert meant() == before

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -15,9 +17,13 @@ import pytest
 from syncengine.errors import Diagnostic, Problems
 from syncengine.http.list_pages import origin, same_place
 from syncengine.manifest.desired import load
+from syncengine.manifest.sources.http import http_rows
+from syncengine.manifest.sources.records import HttpQuery, SourceTrouble
 from syncengine.plan.planner import make_plan
 from syncengine.plan.request import PlanRequest, Runtime
+from syncengine.project.delivery_schema import Paging
 from syncengine.project.load import load_project
+from tests.dripping import BODY, HEADERS, dripping
 from tests.manifest.loading import block, write
 from tests.support.quiet import QuietHandler, listening
 
@@ -41,7 +47,8 @@ def service(answer: Answering) -> Iterator[tuple[str, list[str]]]:
             heard.append(self.path)
             parts = urlsplit(self.path)
             body, headers, *status = answer(parts.path, dict(parse_qsl(parts.query)), len(heard))
-            self.say(status[0] if status else 200, json.dumps(body).encode(), headers)
+            content = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self.say(status[0] if status else 200, content, headers)
 
     with listening(Handler) as url:
         yield url, heard
@@ -49,16 +56,21 @@ def service(answer: Answering) -> Iterator[tuple[str, list[str]]]:
 
 def names(folder: Path, url: str, http: str = "items: rows", beside: str = "") -> list[str]:
     """The names of the tags made from the list."""
-    settings = f"version: 1\nsources: {{crm: {{http: {{url: '{url}', timeout: 5s}}}}}}\n"
-    manifest = block(f"http: {{source: crm, path: list, {http}}}{beside}")
-    write(folder, {"syncengine.yaml": settings, "manifests/m.yaml": manifest})
-    return [key.name for key in load(load_project(folder=folder, environ={})).resources]
+    source = f"{{url: '{url}', timeout: 5s, headers: {{Authorization: {{env: CRM_TOKEN}}}}}}"
+    settings = f"version: 1\nvariables: {{where: list}}\nallowEnv: [TEAM]\nsources: {{crm: {{http: {source}}}}}\n"
+    asked = http if http.startswith("path: ") else f"path: list, {http}"
+    write(folder, {"syncengine.yaml": settings, "manifests/m.yaml": block(f"http: {{source: crm, {asked}}}{beside}")})
+    environ = {"CRM_TOKEN": "a-secret", "TEAM": "blue"}
+    return [key.name for key in load(load_project(folder=folder, environ=environ)).resources]
 
 
 def refusal(folder: Path, url: str, http: str = "items: rows", beside: str = "") -> Diagnostic:
     with pytest.raises(Problems) as refused:
         names(folder, url, http, beside)
     (found,) = refused.value.found
+    assert (found.file, found.line) == ("manifests/m.yaml", 2)
+    assert refused.value.exit_code == (9 if found.code == "source-unreachable" else 8)
+    assert "a-secret" not in found.message
     return found
 
 
@@ -165,25 +177,19 @@ def test_a_sign_of_more_rows_is_an_error_that_says_how_to_read_them(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("header", "words"),
+    ("header", "status", "words"),
     [
-        ({"Link": '</list?from=3>; title="a, b"; rel="next"'}, "`paging: {link: true}`"),
-        *(({name: "7"}, f"`{name}` ") for name in ("X-Next-Page", "X-Total-Count", "X-Total", "X-Total-Pages")),
-        ({"Content-Range": "items 0-2/7"}, "`Content-Range` "),
+        ({"Link": '</list?from=3>; title="a, b"; rel="next"'}, 200, "`paging: {link: true}`"),
+        *(({name: "7"}, 200, f"`{name}` ") for name in ("X-Next-Page", "X-Total-Count", "X-Total", "X-Total-Pages")),
+        ({"Content-Range": "items 0-2/7"}, 200, "`Content-Range` "),
+        ({"Content-Range": "0-2/*"}, 206, "its status is 206"),
     ],
 )
-def test_headers_are_signs(tmp_path: Path, header: dict[str, str], words: str) -> None:
-    """A service whose answer is only a list tells of more rows by its headers."""
-    with service(lambda *_: (ROWS[:3], header)) as (url, _):
-        found = refusal(tmp_path, url, "")
+def test_headers_are_signs(tmp_path: Path, header: dict[str, str], status: int, words: str) -> None:
+    """A service whose answer is only a list tells of more rows by its headers, or only by status 206."""
+    with service(lambda *_: (ROWS[:3], header, status)) as (url, _):
+        found = refusal(tmp_path, url, "path: list")
     assert (found.code, words in found.message) == ("source-partial", True), found.message
-
-
-def test_the_status_of_a_part_is_a_sign(tmp_path: Path) -> None:
-    """Some services cut a long list and show that only by status 206."""
-    with service(lambda *_: ({"rows": ROWS[:3]}, {"Content-Range": "0-2/*"}, 206)) as (url, _):
-        found = refusal(tmp_path, url)
-    assert (found.code, "its status is 206" in found.message) == ("source-partial", True)
 
 
 NO_SIGNS: dict[str, Any] = {
@@ -372,15 +378,12 @@ def test_incomplete_paging_is_an_error(tmp_path: Path, paging: str, code: str, w
     assert any(words in found.message for found in refused.value.found), refused.value.found
 
 
-def test_a_busy_service_is_waited_for(tmp_path: Path) -> None:
+def test_a_busy_service_is_waited_for_but_not_for_minutes(tmp_path: Path) -> None:
     busy: Reply = ({}, {"Retry-After": "1"}, 429)
     with service(changing([busy], lambda *_: ({"rows": ROWS}, {}))) as (url, heard):
         began = time.monotonic()
         assert names(tmp_path, url) == ALL
     assert (len(heard), time.monotonic() - began >= 1) == (2, True)
-
-
-def test_a_service_that_asks_for_a_wait_of_minutes_is_unreachable(tmp_path: Path) -> None:
     with service(lambda *_: ({}, {"Retry-After": "600"}, 429)) as (url, heard):
         found = refusal(tmp_path, url)
     assert (found.code, len(heard)) == ("source-unreachable", 1)
@@ -405,21 +408,132 @@ def test_proxies_of_the_environment_hold_for_sources(tmp_path: Path, monkeypatch
     assert (found.code, "HTTP_PROXY names a kind of proxy" in found.message) == ("bad-source", True)
 
 
-def test_parameters_are_sent_as_they_are_written(tmp_path: Path) -> None:
-    """A flag that a service does not understand could be a filter that it ignores; null is empty."""
-    with service(lambda path, query, turn: ([], {})) as (url, heard):
-        names(tmp_path, url, "query: {open: true, archived: false, year: 2024, of: null, who: 'yes'}")
-        assert heard == ["/list?open=true&archived=false&year=2024&of=&who=yes"]
-
-
 def test_a_service_is_asked_once_by_a_cold_plan(tmp_path: Path) -> None:
     """This holds beside a large manifest, too."""
     large = "tags:\n" + "".join(f"  - {{name: Matter {n:06}, description: {'x' * 100}}}\n" for n in range(10_000))
     with service(lambda *_: (ROWS, {})) as (url, heard):
-        settings = (
-            f"version: 1\nservice: {{baseUrl: https://service.invalid}}\nsources: {{crm: {{http: {{url: '{url}'}}}}}}\n"
-        )
+        settings = f"service: {{baseUrl: https://service.invalid}}\nsources: {{crm: {{http: {{url: '{url}'}}}}}}\n"
         manifests = {"manifests/large.yaml": large, "manifests/m.yaml": block("http: {source: crm, path: list}")}
-        write(tmp_path, {"syncengine.yaml": settings, **manifests})
+        write(tmp_path, {"syncengine.yaml": f"version: 1\n{settings}", **manifests})
         planned = make_plan(load_project(folder=tmp_path, environ={}), PlanRequest("plan"), Runtime({}))
     assert (planned.summary.create, heard) == (10_007, ["/list"])
+
+
+@pytest.mark.parametrize(
+    ("http", "target"),
+    [
+        ("path: 'list?status=open&a=1', query: {b: 2}", "/list?status=open&a=1&b=2"),
+        ("path: 'list?status=open', query: {status: all}", "/list?status=all"),
+        ("path: 'list?status=open', paging: {page: page}", "/list?status=open&page=1"),
+        ("path: '{{ var.where }}', query: {b: '{{ env.TEAM }} & {{ var.where }}'}", "/list?b=blue+%26+list"),
+        ("query: {open: true, closed: false, year: 2024, of: null, who: 'yes'}",
+         "/list?open=true&closed=false&year=2024&of=&who=yes"),
+    ],
+)  # fmt: skip
+def test_parameters_are_sent_as_they_are_written(tmp_path: Path, http: str, target: str) -> None:
+    """Those of `query` and `paging` are added to those of the path; all may contain variables.
+
+    A flag that a service does not understand could be a filter that it ignores; null is empty.
+    """
+    with service(lambda *_: ([], {})) as (url, heard):
+        names(tmp_path, url, http)
+    assert heard == [target]
+
+
+def test_a_user_and_password_in_a_url_are_sent_as_such(tmp_path: Path) -> None:
+    """They are sent as Basic authentication; such a URL comes from the environment, and is not shown."""
+
+    class Echo(QuietHandler):
+        def answer(self) -> None:
+            status = 200 if self.path == "/" else 404
+            self.say(status, json.dumps([{"n": self.headers["Authorization"]}]).encode())
+
+    settings = "version: 1\nsources: {crm: {http: {env: CRM_URL}}}\n"
+    write(tmp_path, {"syncengine.yaml": settings, "manifests/m.yaml": block("http: {source: crm}")})
+    with listening(Echo) as url:
+        environ = {"CRM_URL": url.replace("http://", "http://us%40r:a-secret@")}
+        (made,) = load(load_project(folder=tmp_path, environ=environ)).resources
+        assert made.name == "Basic " + base64.b64encode(b"us@r:a-secret").decode()
+        with pytest.raises(Problems) as refused:
+            load(load_project(folder=tmp_path, environ={"CRM_URL": f"{url}/sk-THEKEY/"}))
+    assert "crm: its URL answered with status 404" in refused.value.found[0].message
+    assert "THEKEY" not in refused.value.found[0].message
+
+
+@pytest.mark.parametrize("before", [HEADERS, BODY], ids=["headers", "body"])
+def test_an_answer_that_drips_is_not_waited_for(before: bytes) -> None:
+    """Each answer has its time, and so have all pages: one that drips is a timeout, and is retried as long as that."""
+    with dripping(before) as server:
+        with pytest.raises(SourceTrouble, match=r"cannot be read: (no answer in time|the answer began)"):
+            list(http_rows("crm", server.url, {}, 0.1, HttpQuery(), seconds=1.0))
+        with pytest.raises(SourceTrouble, match=r"crm: all pages together take longer than 0\.5 s"):
+            list(http_rows("crm", server.url, {}, 5.0, HttpQuery(), 0.5))
+
+
+def test_an_answer_that_unpacks_to_too_much_is_an_error() -> None:
+    packed = gzip.compress(bytes(128 * 1024 * 1024), 1)
+    head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
+    whole = {b"/": head % len(packed) + packed}
+    with dripping(BODY, whole) as server, pytest.raises(SourceTrouble, match="more than 64 MB"):
+        list(http_rows("crm", server.url, {}, 5.0, HttpQuery()))
+
+
+def test_pages_without_an_end_are_an_error(tmp_path: Path) -> None:
+    """A circle of links and a paging parameter that the service ignores are found."""
+
+    def circle(_path: str, query: dict[str, str], _turn: int) -> Reply:
+        return {"rows": [{"n": f"P{query.get('p', 1)}"}], "next": f"?p={3 - int(query.get('p', 1))}"}, {}
+
+    with service(circle) as (url, _):
+        found = refusal(tmp_path, url, "items: rows, paging: {next: next}")
+        assert (found.code, "two pages are the same" in found.message) == ("source-partial", True)
+    with service(lambda *_: ({"rows": [{"n": "A"}]}, {})) as (url, _):
+        found = refusal(tmp_path, url, "items: rows, paging: {page: p}")
+        assert (found.code, "is `p` the right parameter" in found.message) == ("source-partial", True)
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [({"pages": 3}, "there are more than 3 pages"), ({"most": 10**6}, "the rows take more than 1 MB")],
+)
+def test_pages_are_limited_in_number_and_in_memory(limit: dict[str, Any], words: str) -> None:
+    """All pages together, even when each is small."""
+    question = HttpQuery("/list", paging=Paging(page="p"))
+    many: Answering = lambda _, query, __: ([{"n": f"{query['p']}-{n}"} for n in range(500)], {})  # noqa: E731
+    with service(many) as (url, _), pytest.raises(SourceTrouble, match=f"crm: {words}"):
+        list(http_rows("crm", url, {}, 5.0, question, **limit))
+
+
+ODD: dict[str, Reply] = {
+    "/html": (b"<html>Sign in</html>", {"Content-Type": "text/html; charset=utf-8"}),
+    "/broken": ({}, {"Retry-After": "0"}, 500),  # or else the retries wait for eight seconds
+    "/half": ({"rows": ROWS[:3], "next": "broken"}, {}),
+    "/moved": ({}, {"Location": "http://example.com/"}, 302),
+    "/text": ("no list", {}),
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/../x", "is outside"),
+        ("/%2e%2e/x", "is outside"),
+        *((f"/a/{way}/x", "is outside") for way in ("..%2f..", "..%2F..%2Fx", "%252e%252e", "..%5c..", "..;a=b")),
+        ("/html", "crm: the answer of /html is not JSON, but a web page"),
+        ("/broken", "answered with status 500"),
+        ("/half", "crm: /broken answered with status 500"),
+        ("http://example.com", "must be below"),
+        ("/moved", "answered with status 302: it redirects to http://example.com, which is not followed"),
+        ("/missing", "crm: /missing answered with status 404"),
+        ("/text", "no `rows`"),
+    ],
+)
+def test_nothing_is_asked_of_others(tmp_path: Path, path: str, words: str) -> None:
+    """Redirects, other hosts and paths above the source's URL are refused, and failures are errors.
+
+    They show only the path from the manifest, and not the source's own URL, whose path may be a key.
+    """
+    with service(lambda path, *_: ODD.get(path.removeprefix("/sk-THEKEY"), ({}, {}, 404))) as (url, _):
+        found = refusal(tmp_path, f"{url}/sk-THEKEY", f"path: '{path}', items: rows, paging: {{next: next}}")
+    assert found.code == ("source-unreachable" if "status 500" in words else "bad-source")
+    assert (words in found.message, "THEKEY" in found.message) == (True, False)
