@@ -87,6 +87,9 @@ class Runner:
             (programs / name).chmod(0o755)
         self._path = f"{programs}:{os.environ['PATH']}"
 
+    def run(self, job: str, event: Event) -> JobEnd:
+        raise NotImplementedError
+
     def checkout(self, commit: str) -> Path:
         self.runs += 1
         work = self.folder / f"work-{self.runs}"
@@ -194,24 +197,27 @@ class GitHubRunner(Runner):
 
 
 class GitLabRunner(Runner):
-    """Runs jobs of a pipeline, in the order of its stages."""
+    """Runs the jobs of a pipeline, in the order of its stages."""
 
-    def run(self, event: Event) -> dict[str, JobEnd]:
+    def run(self, job: str, event: Event) -> JobEnd:
+        """Run all jobs of the event's pipeline, whichever is asked for, and return their results as one."""
         work = self.checkout(event.commit)
         document = yaml.load((work / ".gitlab-ci.yml").read_text(), yaml.CSafeLoader)
         jobs = {name: body for name, body in document.items() if isinstance(body, dict) and "script" in body}
         variables = self._variables(event)
         assert any(self._holds(rule["if"], variables) for rule in document["workflow"]["rules"])
-        ends: dict[str, JobEnd] = {}
+        whole = JobEnd(True, "")
         kept = self.folder / "artifacts"
         shutil.rmtree(kept, ignore_errors=True)
         for stage in document["stages"]:
-            passed = all(end.passed for end in ends.values())
+            passed = whole.passed
             for name, body in jobs.items():
                 rule = next((r for r in body.get("rules", [{}]) if self._holds(r.get("if", ""), variables)), None)
                 if body["stage"] == stage and rule is not None and (passed or rule.get("when") == "always"):
-                    ends[name] = self._job(name, body, {**variables, **document["variables"]}, event, kept)
-        return ends
+                    end = self._job(name, body, {**variables, **document["variables"]}, event, kept)
+                    outputs = {**whole.outputs, **end.outputs}
+                    whole = JobEnd(whole.passed and end.passed, whole.log + end.log, outputs)
+        return whole
 
     def _job(self, name: str, body: Mapping[str, Any], variables: dict[str, str], event: Event, kept: Path) -> JobEnd:
         work = self.checkout(event.commit)
@@ -223,21 +229,17 @@ class GitLabRunner(Runner):
         done = self.shell("\n".join(body["script"]), work, {**variables, **job, **({} if event.fork else secrets)})
         artifacts = body.get("artifacts", {})
         if done.returncode == 0 or artifacts.get("when") == "always":
-            for path in artifacts.get("paths", []):
-                self._keep(work, path, kept)
+            for source in (work / path for path in artifacts.get("paths", [])):
+                if source.is_dir():
+                    shutil.copytree(source, kept / source.relative_to(work), dirs_exist_ok=True)
+                elif source.exists():
+                    kept.mkdir(exist_ok=True)
+                    shutil.copy(source, kept / source.relative_to(work))
         if name == "plan" and (work / "plan.json").exists():
             self.host.artifacts[event.number] = (work / "plan.json").read_bytes()
         dotenv = work / artifacts.get("reports", {}).get("dotenv", "none")
         outputs = dict(line.split("=", 1) for line in dotenv.read_text().splitlines()) if dotenv.is_file() else {}
         return JobEnd(done.returncode == 0, done.stdout + done.stderr, outputs)
-
-    def _keep(self, work: Path, path: str, kept: Path) -> None:
-        source = work / path
-        if source.is_dir():
-            shutil.copytree(source, kept / path, dirs_exist_ok=True)
-        elif source.exists():
-            kept.mkdir(exist_ok=True)
-            shutil.copy(source, kept / path)
 
     def _holds(self, condition: str, variables: Mapping[str, str]) -> bool:
         """Evaluate comparisons that are joined by `&&`."""

@@ -117,7 +117,7 @@ class Imitation:
         return stream.getvalue()
 
     def crowded(self, items: list[Json], **other: object) -> list[Json]:
-        return [{"id": 90_000 - n, "name": f"test {n}", **other} for n in range(self.crowd)] + items
+        return [{"id": -n, "name": f"test {n}", **other} for n in range(self.crowd)] + items
 
     def one(self, path: str) -> int | None:
         """Return the id of the comment in a path."""

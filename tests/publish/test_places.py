@@ -38,9 +38,8 @@ def said(done: Ended, host: Imitation) -> bool:
     return bool(host.bodies())
 
 
-@pytest.mark.parametrize("paging", ["link", "keyset", "number"])
-def test_a_report_goes_into_the_merged_pull_request_of_many(reported: Project, host: Imitation, paging: str) -> None:
-    host.crowd, host.page, host.paging = 7, 3, paging
+def test_a_report_goes_into_the_merged_pull_request_of_many(reported: Project, host: Imitation) -> None:
+    host.crowd, host.page = 7, 3
     host.pulls, host.about = {"*": [71, 65]}, {71: still_open(host)}
     host.number = 65
     assert said(publish(reported, host, **BRANCH), host)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -324,49 +324,35 @@ def test_a_lone_surrogate_is_published_as_an_escape(project: Project, github: Im
     assert r"ACME-0042\ud83d" in github.bodies()[0]
 
 
-BROKEN = {
-    "blanks": (b" \n", "is empty"),
-    "half": (b'{"format": "syncengine.plan/v1", "id": "x', "is not JSON"),
-    "bytes": (b'{"format": "\xff"}', "is not JSON"),
-    "a list": (b"[]", "is damaged"),
-    "no format": (b"{}", "is neither a plan nor a report"),
-    "another format": (b'{"format": "syncengine.plan/v9"}', "is neither a plan nor a report"),
-    "no fields": (b'{"format": "syncengine.plan/v1"}', "is damaged"),
-    "deep": (b'{"format": "syncengine.plan/v1", "x": ' + b"[" * 100_000, "is not JSON"),
+DAMAGES: dict[str, tuple[Callable[[str], str], str]] = {
+    "blanks": (lambda text: " \n", "is empty"),
+    "half": (lambda text: text[: len(text) // 2], "is not JSON"),
+    "another encoding": (lambda text: text.replace("ACME-0042", "Ä"), "is not JSON"),
+    "deep": (lambda text: text.rpartition("}")[0] + ', "x": ' + "[" * 100_000, "is not JSON"),
+    "a list": (lambda text: "[]", "is damaged"),
+    "no format": (lambda text: "{}", "is neither a plan nor a report"),
+    "another format": (lambda text: text.replace("plan/v1", "plan/v9"), "is neither a plan nor a report"),
+    "no fields": (lambda text: '{"format": "syncengine.plan/v1"}', "is damaged"),
+    "an id with a line more": (lambda text: text.replace('"id": "', '"id": "x\\ninjected=1', 1), "is damaged"),
+    "a count": (lambda text: text.replace('"create": 2', '"create": "x"'), "is damaged"),
+    "an action": (lambda text: text.replace('"action": "create"', '"action": "explode"'), "is damaged"),
+    "an address": (lambda text: text.replace('"tag/ACME-0042"', '"tag"'), "is damaged"),
+    "a line": (lambda text: text.replace('"line": 4', '"line": 0'), "is damaged"),
+    "a value": (lambda text: text.replace('"after": "acme"', '"after": {"a": 1}'), "is damaged"),
+    "an effect": (lambda text: text.replace('"applies"', '"sometimes"'), "is damaged"),
+    "a severity": (lambda text: text.replace('"severity": "warning"', '"severity": "fatal"'), "is damaged"),
 }
 
 
-@pytest.mark.parametrize(("content", "words"), BROKEN.values(), ids=BROKEN)
-def test_a_damaged_file_is_refused(project: Project, github: Imitation, content: bytes, words: str) -> None:
-    (project.folder / "plan.json").write_bytes(content)
-    refused(project, github, 1, f"plan.json {words}")
-
-
-FORGED = {
-    "id": ("id", "x\ninjected=1"),
-    "a negative count": ("summary.create", "x"),
-    "an action": ("changes.0.action", "explode"),
-    "an address": ("changes.0.address", "tag"),
-    "a line": ("changes.0.source.line", 0),
-    "a value": ("changes.0.fields.0.after", {"a": 1}),
-    "an effect": ("changes.0.fields.0.effect", "sometimes"),
-    "a severity": ("diagnostics", [{"severity": "fatal", "code": "x", "message": "x", "file": None, "line": None,
-                                   "column": None, "address": None}]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("path", "value"), FORGED.values(), ids=FORGED)
-def test_a_forged_value_is_refused(project: Project, github: Imitation, path: str, value: object) -> None:
-    """A plan with a value that no plan can have is refused and writes no outputs."""
-    part = document = json.loads((project.folder / "plan.json").read_text())
-    *parents, last = path.split(".")
-    for name in parents:
-        part = part[int(name) if name.isdigit() else name]
-    part[last] = value
-    (project.folder / "plan.json").write_text(json.dumps(document))
-    file = project.folder / "outputs"
-    refused(project, github, 1, "plan.json is damaged", GITHUB_OUTPUT=str(file))
-    assert not file.exists()
+@pytest.mark.parametrize(("damage", "words"), DAMAGES.values(), ids=DAMAGES)
+def test_a_file_that_no_plan_is_like_is_refused(
+    project: Project, github: Imitation, damage: Callable[[str], str], words: str
+) -> None:
+    """It is damaged, or forged: then it writes no outputs, either."""
+    file, outputs = project.folder / "plan.json", project.folder / "outputs"
+    file.write_text(damage(file.read_text()), encoding="latin-1")
+    refused(project, github, 1, f"plan.json {words}", GITHUB_OUTPUT=str(outputs))
+    assert not outputs.exists()
 
 
 def test_a_file_that_is_not_there_is_named(project: Project, github: Imitation) -> None:
@@ -421,28 +407,27 @@ def test_lines_are_linked_as_the_project_file_says(project: Project, github: Imi
     assert "](<https://host.example/acme/tags/" in github.bodies()[0]
 
 
-HOSTILE = "@team #123 !4 ~bug %1 &5 $6 <img src=x onerror=alert(1)> [x](https://evil.example) https://evil.example -->"
+HOSTILE = (
+    "@team #123 GH-5 !4 ~bug %1 &5 $6 a/b#3 a/b!3 www.evil.example https://evil.example <b> ![x](y)"
+    " [z](https://evil.example) <img/src=x/onerror=alert(1)> -->"
+)
 
 
-def test_nothing_of_a_manifest_reaches_the_comment_as_markup(project: Project, github: Imitation) -> None:
-    """Names and values of manifests cannot add mentions, references, links or HTML, nor end the marker."""
-    project.wants(tags=[tag(HOSTILE, description=f"` `` {HOSTILE}", keywords=[HOSTILE], metadata={HOSTILE: HOSTILE})])
-    planned(project)
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_no_word_from_elsewhere_reaches_the_comment_as_markup(
+    project: Project, github: Imitation, is_planned: bool
+) -> None:
+    """Names and values of manifests, and messages that quote them, cannot add mentions, references, links or HTML, nor
+    end the marker."""
+    if is_planned:
+        more = {"description": f"` `` {HOSTILE}", "keywords": [HOSTILE], "metadata": {HOSTILE: HOSTILE}}
+        project.wants(tags=[tag(HOSTILE, **more)])
+        planned(project)
+    else:
+        diagnosed(project, HOSTILE)
     published(project, github)
-    text = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "CODE", github.bodies()[0].partition("-->")[2])
-    for sign in ("@team", "#123", "!4", "~bug", "%1", "&5", "$6", "<img", "evil.example"):
-        assert sign not in text, text
-
-
-REFERENCES = "@team #123 GH-5 !4 ~bug %1 &5 $6 a/b#3 a/b!3 www.evil.example https://evil.example <b> ![x](y) [z](y) -->"
-
-
-def test_nothing_of_a_message_reaches_the_comment_as_markup(project: Project, github: Imitation) -> None:
-    """Messages that quote manifests cannot add mentions, references, links or HTML."""
-    diagnosed(project, REFERENCES)
-    published(project, github)
-    text = github.bodies()[0].partition("-->")[2].rpartition("<sub>")[0]
-    for sign in REFERENCES.split():
+    text = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "CODE", github.bodies()[0].partition("-->")[2].rpartition("<sub>")[0])
+    for sign in HOSTILE.split():
         assert not re.search(rf"(?<!\S){re.escape(sign)}(?!\S)", text), sign
 
 
