@@ -1,4 +1,4 @@
-"""`adopt` records existing resources as if the program had created them, and sends nothing."""
+"""Resources are recorded and nothing is sent: by `adopt` from a list of them, and by `state import` from an export."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from syncengine.plan.diff import SendCause
 from tests.cli.program import Project, category, tag
 from tests.cli.service import Json, Service
 
@@ -39,20 +40,13 @@ def test_a_table_is_adopted_value_by_value(project: Project, service: Service) -
     assert service.asked() == asked
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-8-sig"])
-def test_a_table_is_read_as_a_spreadsheet_saves_it(project: Project, encoding: str) -> None:
+@pytest.mark.parametrize(("encoding", "end"), [("cp1252", "\r"), ("utf-16", "\r\n"), ("utf-8-sig", "\n\r\n")])
+def test_a_table_is_read_as_a_spreadsheet_saves_it(project: Project, encoding: str, end: str) -> None:
     """`adopt` reads the encodings that `init --from-csv` reads: on Windows, "CSV" is none of Unicode."""
-    (project.folder / "tags.csv").write_bytes("name;description\nMÜL-1;Größe, 5 €\n".encode(encoding))
+    lines = ("", "name,description,visibility", 'MÜL-1,"5 €\rtwo\r\nthree",PUBLIC', "A-2,,PRIVATE", "")
+    (project.folder / "tags.csv").write_bytes(end.join(lines).encode(encoding))
     assert project.run("adopt", "tags.csv").code == 0
-    assert project.rows()["tag/MÜL-1"]["fields"]["description"] == "Größe, 5 €"
-
-
-@pytest.mark.parametrize("end", ["\r", "\r\n", "\n\r\n"])
-def test_any_line_ends_are_read(project: Project, end: str) -> None:
-    lines = ("", "name,description,visibility", 'A-1,"one\rtwo\r\nthree",PUBLIC', "A-2,,PRIVATE", "")
-    (project.folder / "tags.csv").write_bytes(end.join(lines).encode())
-    assert project.run("adopt", "tags.csv").code == 0
-    assert project.rows()["tag/A-1"]["fields"]["description"] == "one\ntwo\nthree"
+    assert project.rows()["tag/MÜL-1"]["fields"]["description"] == "5 €\ntwo\nthree"
     assert project.rows()["tag/A-2"]["fields"]["visibility"] == "PRIVATE"
 
 
@@ -92,15 +86,12 @@ INVALID = {
         "a.csv", CELLS,
         "csv-syntax 2:1, bad-value 3:3, wrong-type 3:9, control-character 4:1, wrong-type 4:1, duplicate-resource 6:1",
     ),
-    "a name twice": ("a.csv", "name\nA\n\nA\n", "duplicate-resource 4:1"),
-    "a line break in a name": ("a.csv", 'name,description\n"A\nB",x\n', "control-character 2:1"),
     "a long row": ("a.csv", "name\nA,too much\n", "csv-syntax 2:1"),
     "a short row": ("a.csv", "name,description,label\nA,cut off\n", "csv-syntax 2:1"),
     "an open quote": ("a.csv", 'name\n"A\n', "csv-syntax 2:1"),
     "a blank before a quote": ("a.csv", 'name,description\nA, "b"\n', "csv-syntax 2:1"),
     "lines that end with CR": ("a.csv", "name,description\rA,b\rB,c,d\r", "csv-syntax 3:1"),
     "a spreadsheet": ("a.csv", "PK\3\4 xl/workbook.xml", "not-text 1:1"),
-    "a value": ("a.csv", "name,visibility\nA,HIDDEN\n", "bad-value 2:3"),
     "a section": ("a.yaml", "generate: []\n", "unknown-section 1:1"),
     "a field": ("a.yaml", "tags:\n  - nmae: A\n", "unknown-field 2:5"),
     "a null": ("a.json", '{"tags": [{"name": "A", "serverId": null}]}', "bad-value 1:37"),
@@ -120,13 +111,109 @@ def test_a_list_of_matters_needs_a_column_called_name(project: Project) -> None:
     """If the column `name` is missing, the error suggests the likely column and names the documentation."""
     header = "Matter No."
     found = adopt(project, "a.csv", f"Title,{header}\nx,A-1\n", code=8)["diagnostics"]
+    said = f'there is no field "{header}"; if it has the names of the tags, write `name` there (docs/moving.md)'
     messages = [each["message"] for each in found]
-    assert (
-        f'there is no field "{header}"; if it has the names of the tags, write `name` there (docs/moving.md)'
-    ) in messages
+    assert said in messages
     assert not any(f"metadata.{header}" in message for message in messages)
 
 
 def test_a_file_of_an_unknown_type_is_named(project: Project) -> None:
     done = project.run("adopt", "there.txt")
     assert (done.code, "there.txt" in done.err) == (64, True)
+
+
+# --- `state export` and `state import`: imported rows are doubtful until they are sent again
+
+
+@pytest.fixture
+def held(project: Project) -> Project:
+    project.settle(
+        tagCategories=[category("held")],
+        tags=[tag("HELD-1", category="held", keywords=["of it"], metadata={"A": "b"}, assigneeExternalIds=["jd"])],
+    )
+    return project
+
+
+def exported(held: Project) -> str:
+    done = held.run("state", "export")
+    assert done.code == 0, done.err
+    return done.out
+
+
+def test_an_exported_file_is_what_is_printed_and_private(held: Project) -> None:
+    assert held.run("state", "export", "-o", "e.jsonl").code == 0
+    assert (held.folder / "e.jsonl").read_text() == exported(held)
+    assert (held.folder / "e.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+HEAD, ROW = "HEAD\n", '{"row": {"key": ["tag", "A"]}}\n'
+BROKEN = {
+    "nothing": ("", "not-an-export 1"),
+    "another format": ('{"format": "other"}', "not-an-export 1"),
+    "another kind": (HEAD + ROW + '{"row": {"key": ["thing", "B"]}}', "bad-row 3"),
+    "another status": (HEAD + '{"row": {"key": ["tag", "A"], "status": "gone"}}', "bad-row 2"),
+    "no name": (HEAD + '{"row": {"key": ["tag", ""]}}', "bad-row 2"),
+    "more": (HEAD + '{"row": {"key": ["tag", "A"], "odd": 1}}', "bad-row 2"),
+    "an instant that is none": (
+        HEAD + '{"quarantine": {"key": ["tag", "A"], "reason": "r", "at": 1e12, "content": ""}}', "bad-row 2",
+    ),
+    "neither": (HEAD + "{}", "bad-row 2"),
+    "no JSON": (HEAD + "not json", "bad-row 2"),
+    "deep": (HEAD + '{"row": ' + "[" * 100_000, "bad-row 2"),
+    "a row twice": (HEAD + ROW + ROW, "duplicate-resource 3"),
+    "cut": (HEAD + "FIRST\n", "incomplete-export 2"),
+    "its head alone": (HEAD, "incomplete-export 1"),
+    "lacking one in the middle": (HEAD + "SECOND\n", "incomplete-export 2"),
+    "cut inside a line": (HEAD + 'FIRST\n{"row": {"key": ["tag"', "bad-row 3"),
+    "followed by another": (
+        f"{HEAD}FIRST\nSECOND\n" * 2, "bad-row 4, duplicate-resource 5, duplicate-resource 6",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "place"), BROKEN.values(), ids=BROKEN)
+def test_an_export_that_is_not_whole_is_refused(held: Project, text: str, place: str) -> None:
+    """The error has its line, and no state is created, nor an existing one changed."""
+    before = held.rows()
+    for name, line in zip(("HEAD", "FIRST", "SECOND"), exported(held).splitlines(), strict=True):
+        text = text.replace(name, line)
+    (held.folder / "e.jsonl").write_text(text)
+    done = held.run("state", "import", "e.jsonl", "-y", "--format", "json")
+    found = done.document["diagnostics"]
+    assert (done.code, {each["file"] for each in found}) == (8, {"e.jsonl"})
+    assert ", ".join(f"{each['code']} {each['line']}" for each in found) == place
+    assert held.rows() == before
+    (held.folder / ".syncengine/state.db").unlink()
+    assert held.run("state", "import", "e.jsonl", "-y").code == 8
+    assert not (held.folder / ".syncengine/state.db").exists()
+
+
+def test_imported_rows_are_doubtful(held: Project, service: Service) -> None:
+    """Imported rows are doubtful; the next apply sends and confirms them without changes (docs/planning.md 7)."""
+    before, there = held.rows(), service.holds()
+    (held.folder / "e.jsonl").write_text(exported(held))
+    (held.folder / ".syncengine/state.db").unlink()
+    assert held.run("state", "import", "e.jsonl").code == 64
+    assert held.run("state", "import", "e.jsonl", "-y", "--format", "json").document["imported"] == 2
+    assert held.rows() == {address: {**row, "doubtful": True} for address, row in before.items()}
+    assert "recorded by `state import`" in held.run("plan").out
+    assert "an earlier call" not in held.run("plan").out
+    assert held.apply().code == 0
+    assert (held.rows(), service.holds()) == (before, there)
+
+
+def test_an_import_makes_existing_rows_doubtful_too(held: Project) -> None:
+    head = json.loads(exported(held).splitlines()[0])
+    (held.folder / "e.jsonl").write_text(json.dumps({**head, "lines": 0}) + "\n")
+    assert held.run("state", "import", "e.jsonl", "-y").code == 0
+    assert all(row["doubtful"] for row in held.rows().values())
+    assert {change.again for change in held.plan().changes} == {SendCause.IMPORTED}
+
+
+def test_another_teams_rows_are_refused(held: Project) -> None:
+    head, *rows = exported(held).splitlines()
+    other = json.dumps({**json.loads(head), "team": "Another"})
+    (held.folder / "e.jsonl").write_text("\n".join([other, *rows]))
+    done = held.run("state", "import", "e.jsonl", "-y", "--format", "json")
+    assert (done.code, done.codes) == (7, ["wrong-team"])
+    assert not any(row["doubtful"] for row in held.rows().values())

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -34,14 +32,6 @@ HISTORIES_TRIED = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "40"))
 REMOVALS = (Action.DELETE, Action.RETIRE, Action.FORGET)
 
 
-@dataclass(frozen=True)
-class Commit:
-    """A commit's manifest, and whether the commit was applied."""
-
-    manifest: str
-    is_applied: bool = True
-
-
 POLICIES = st.fixed_dictionaries(
     {
         "tag_removal": st.sampled_from(Removal),
@@ -49,27 +39,22 @@ POLICIES = st.fixed_dictionaries(
         "deletes_tags": st.just(True),
     }
 )
-COMMITS = st.lists(st.builds(Commit, manifests(), st.integers(0, 3).map(bool)), min_size=1, max_size=5)
+COMMITS = st.lists(st.tuples(manifests(), st.integers(0, 3).map(bool)), min_size=1, max_size=5)
+"""The manifest of each commit, and whether the commit was applied."""
 
 
-def loaded(files: RevisionFiles) -> Project:
-    return load_project(folder=files.repo.root, checkout=files.checkout, environ={})
-
-
-@contextmanager
-def committed(texts: Sequence[str]) -> Iterator[Clone]:
-    """Make a repository with a commit for each manifest."""
+def lost_and_rebuilt(texts: Sequence[str]) -> Rows:
+    """The rows of a state that is rebuilt from a repository with a commit for each manifest."""
     with tempfile.TemporaryDirectory() as folder:
         clone = Clone(Path(folder))
         clone.git("init", "-q")
         clone.write("syncengine.yaml", "version: 1\nservice: {baseUrl: sandbox}\n")
         for text in texts:
             clone.commit(all=text)
-        yield clone
 
+        def loaded(files: RevisionFiles) -> Project:
+            return load_project(folder=files.repo.root, checkout=files.checkout, environ={})
 
-def lost_and_rebuilt(texts: Sequence[str]) -> Rows:
-    with committed(texts) as clone:
         project = load_project(folder=clone.folder, environ={})
         new = rebuilt("HEAD", project, loaded, replaces=False, create=True)
         return {row.key: row for row in new.rows}
@@ -91,19 +76,19 @@ def with_ids(rows: Rows, original: Rows) -> dict[Key, Recorded]:
 @settings(max_examples=tried(HISTORIES_TRIED), deadline=None)
 @given(st.data(), COMMITS, POLICIES, manifests())
 def test_a_rebuilt_state_removes_what_the_lost_one_would_have(
-    data: st.DataObject, commits: list[Commit], policies: dict[str, object], then: str
+    data: st.DataObject, commits: list[tuple[str, bool]], policies: dict[str, object], then: str
 ) -> None:
     rows: Rows = {}
     texts, last = [], None
-    for commit in commits:
-        texts.append(commit.manifest)
-        if commit.is_applied:
+    for manifest, is_applied in commits:
+        texts.append(manifest)
+        if is_applied:
             try:
-                rows = applied(rows, planned(commit.manifest, rows, **policies))
+                rows = applied(rows, planned(manifest, rows, **policies))
             except Problems:
                 texts.pop()
                 continue
-            last = commit.manifest, len(texts)
+            last = manifest, len(texts)
     if last is None:
         return
     manifest, count = last
