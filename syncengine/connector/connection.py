@@ -78,7 +78,8 @@ async def team_of(client: Client) -> str:
     if answer.diverted:
         message = f"nothing was sent: {answer.text}"
     elif answer.status is None:
-        message = f"the service cannot be reached, and nothing was sent: {answer.summary}; {AGAIN}"
+        cure = AGAIN if answer.reached else RIGHT_PLACE
+        message = f"the service cannot be reached, and nothing was sent: {answer.summary}; {cure}"
     elif answer.exhausted:
         message = f"the service failed, and nothing was sent: {path} answered {answer.summary}; {AGAIN}"
     elif answer.ok:

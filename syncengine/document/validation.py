@@ -296,7 +296,7 @@ def _sentence(error: str, value: Any, context: dict[str, Any], spot: _Spot) -> t
             return "control-character", f"contains {character(half)}; remove it"
         case "tuple_type" | "list_type":
             is_of_texts = bare(get_args(spot.type)[0]) is str
-            return _refusal(value, "a list of strings" if is_of_texts else "a list", spot.empty("[]", ()))
+            return _refusal(value, "a list of strings like [a, b]" if is_of_texts else "a list", spot.empty("[]", ()))
         case "dict_type":
             is_of_texts = bare(get_args(spot.type)[1]) is str
             return _refusal(

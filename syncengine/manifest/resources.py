@@ -166,7 +166,7 @@ class Declarations:
         for item in value.items:
             if not isinstance(item, MappingNode):
                 self.whole = self.whole and name in _WITHOUT_CATEGORIES
-                refuse(item, self.findings, f"an item of {name}", "a mapping of fields", empty="")
+                refuse(item, self.findings, f"an item of {name}", "a mapping of fields like `name: value`", empty="")
         return [item for item in value.items if isinstance(item, MappingNode)]
 
     def defaults_section(self, name: str, value: Node) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from syncengine import __version__
+from syncengine.connector.connection import team_of
+from syncengine.errors import Unreachable
 from syncengine.http.exchange import CLOSED, retry_after
 from syncengine.service.client import ATTEMPTS, Client, Endpoint
 from syncengine.service.operations import OPERATIONS, START_SYNC_SESSION, TEAM_INFO, UPSERT_TAG, UPSERT_TAGS, Operation
@@ -106,6 +108,17 @@ def test_a_refused_connection_is_not_reached() -> None:
     assert (answer.status, answer.reached, answer.exhausted, down) == (None, False, True, True)
     assert "cannot connect" in answer.text
     assert (traffic.requests, traffic.reached) == (6, False)
+
+
+def test_where_no_connection_is_possible_the_address_may_be_wrong() -> None:
+    """A misspelt host is as likely as an outage, so the message names the setting."""
+
+    async def ask() -> None:
+        async with client(f"http://127.0.0.1:{unused_port()}") as caller:
+            await team_of(caller)
+
+    with pytest.raises(Unreachable, match=r"cannot connect: .*; check `service\.baseUrl`; if it is right, repeat unch"):
+        asyncio.run(ask())
 
 
 # --- Retry-After
