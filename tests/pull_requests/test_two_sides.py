@@ -45,14 +45,11 @@ def test_changes_name_their_origin(beside: Clone) -> None:
     assert beside.plan()["changes"] == []
 
 
-def test_a_change_of_both_sides_is_the_pull_requests(beside: Clone) -> None:
-    beside.commit(tags=tags(**FIRST | {"Brun": "three"}))
-    assert origins(beside.plan()) == {"tag/Brun": "pull-request"}
-
-
-def test_the_exit_code_counts_the_pull_requests_own(beside: Clone) -> None:
+def test_a_change_of_both_sides_is_the_pull_requests_and_the_exit_code_counts_these(beside: Clone) -> None:
     """It is 0 if all changes are waiting."""
     assert beside.code() == 2
+    beside.commit(tags=tags(**FIRST | {"Brun": "three"}))
+    assert origins(beside.plan()) == {"tag/Brun": "pull-request"}
     beside.commit(tags=tags(**FIRST | {"Brun": "two"}))
     assert beside.code() == 0
 
@@ -187,15 +184,22 @@ def test_the_first_pull_request_of_a_project_is_all_its_own(forge: Forge, more: 
     assert codes(plan)[0] == "base-without-project"
 
 
-@pytest.mark.parametrize("broken", [{"tags": "tags: [{nam: x}]"}, {"settings": "version: 2"}])
-def test_a_base_that_is_invalid_leaves_everything_to_the_pull_request(clone: Clone, broken: dict[str, str]) -> None:
+BROKEN = {
+    "manifests/tags.yaml": {"tags": "tags: [{nam: x}]"},
+    "syncengine.yaml": {"settings": "version: 2"},
+    "policies/all.yaml": {"rules": "rules: [{name: x}]"},
+}
+
+
+@pytest.mark.parametrize("file", BROKEN)
+def test_a_base_that_is_invalid_leaves_everything_to_the_pull_request(clone: Clone, file: str) -> None:
     """If the base is invalid, all changes are the pull request's, with a warning that names the file and line."""
-    clone.merge_unapplied(**broken)
-    clone.commit(settings=PROJECT, tags=tags(**FIRST | {"Cole": "two"}))
+    clone.merge_unapplied(**BROKEN[file])
+    clone.commit(settings=PROJECT, rules="rules: []\n", tags=tags(**FIRST | {"Cole": "two"}))
     plan = clone.plan()
     assert origins(plan) == {"tag/Cole": "pull-request"}
     (found,) = [found for found in plan["diagnostics"] if found["code"] == "base-invalid"]
-    assert ("manifests/tags.yaml:1: " if "tags" in broken else "syncengine.yaml:1: ") in found["message"]
+    assert f"{file}:1: " in found["message"]
 
 
 def test_each_side_has_its_own_variables(clone: Clone) -> None:
