@@ -17,8 +17,8 @@ from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project.model import Project
 from syncengine.resource import Recorded, Status
 from syncengine.state.store import State, open_state
+from tests.cli.program import SECTIONS, activity_type, category, tag
 from tests.cli.program import Project as Program
-from tests.cli.program import activity_type, category, tag
 from tests.cli.service import AT_ONCE, KEY, Json, Service
 
 __all__ = ["AT_ONCE", "Bench", "Ended", "Json", "activity_type", "category", "names_in", "numbered", "tag"]
@@ -117,7 +117,12 @@ class Bench:
         return make_plan(self.project(), PlanRequest("plan", **request), Runtime(self.environ))
 
     def apply(self, *, approve: bool = True, tell: Callable[[Any], None] = lambda event: None, **request: Any) -> Ended:
-        """Apply what the manifests want, approving whatever the gate asks about unless told otherwise."""
+        """Apply what the manifests want, approving whatever the gate asks about unless told otherwise.
+
+        Sections are written as the manifest first.
+        """
+        if sections := {name: request.pop(name) for name in SECTIONS if name in request}:
+            self.wants(**sections)
         project = self.project()
         planning = {name: request[name] for name in ("scope", "sweep", "reassert") if name in request}
         asked = make_plan(project, PlanRequest("plan", **planning), Runtime(self.environ)).gate.approve
@@ -132,11 +137,11 @@ class Bench:
         )
         return Ended(application.execute(), self.sandbox.requests(before))
 
-    def settle(self, **sections: list[Json]) -> None:
-        """Apply the manifest without disturbance, as the start of a test."""
-        self.wants(**sections)
-        ended = self.apply()
+    def settle(self, **request: Any) -> Ended:
+        """Apply the manifest, or these sections, and check that everything is applied."""
+        ended = self.apply(**request)
         assert (ended.exit_code, ended.not_applied()) == (0, {}), ended.applied.report
+        return ended
 
     @contextmanager
     def state(self) -> Iterator[State]:
@@ -159,8 +164,7 @@ class Bench:
     def assert_converges(self) -> Ended:
         """Check that the next undisturbed apply does all that is left, and leaves nothing to do."""
         self.sandbox.heal()
-        ended = self.apply()
-        assert (ended.exit_code, ended.not_applied()) == (0, {}), ended.applied.report
+        ended = self.settle()
         self.assert_at_rest()
         return ended
 

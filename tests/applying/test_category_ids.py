@@ -27,14 +27,13 @@ def answering(bench: Bench, *ids: tuple[str, object]) -> None:
 def test_a_category_without_an_id_in_the_answer_is_doubtful_and_its_tags_wait(bench: Bench, id_: object) -> None:
     """An id that is no text is none. The next apply asks again."""
     answering(bench, ("told", "some-id"), ("untold", id_))
-    bench.wants(tagCategories=[category("told"), category("untold")], tags=[tag("WAITS-1", category="untold")])
-    ended = bench.apply()
+    ended = bench.apply(tagCategories=[category("told"), category("untold")], tags=[tag("WAITS-1", category="untold")])
     assert ended.exit_code == 3
     assert ended.outcomes == {"category/told": "applied", "category/untold": "unknown", "tag/WAITS-1": "skipped"}
     assert bench.doubtful() == {"category/untold"}
     assert bench.row("category/told").server_id == "some-id"
     bench.assert_converges()
-    assert places(bench) == {"WAITS-1": "untold"}
+    assert bench.sandbox.places() == {"WAITS-1": "untold"}
 
 
 EMPTY: dict[str, object] = {"": "", "without the category": {"tagCategories": []}}
@@ -43,21 +42,10 @@ EMPTY: dict[str, object] = {"": "", "without the category": {"tagCategories": []
 @pytest.mark.parametrize("answer", EMPTY.values(), ids=EMPTY)
 def test_an_empty_answer_gives_no_id(bench: Bench, answer: object) -> None:
     """An empty answer where a list is expected leaves the outcome unknown (docs/planning.md 4.9)."""
-    bench.wants(tagCategories=[category("untold")])
     bench.sandbox.fault("upsertTagCategories", status=200, body=answer, apply=True)
-    ended = bench.apply()
+    ended = bench.apply(tagCategories=[category("untold")])
     assert (ended.exit_code, ended.outcomes) == (3, {"category/untold": "unknown"})
     bench.assert_converges()
-
-
-def test_an_update_carries_the_recorded_id(bench: Bench) -> None:
-    """The service identifies the category by its id, not by its name."""
-    bench.settle(tagCategories=[category("acme")])
-    known = bench.sandbox.category_ids()["acme"]
-    bench.wants(tagCategories=[category("acme", description="new")])
-    ended = bench.apply()
-    assert [item["id"] for item in ended.sent()[0]["body"]["tagCategories"]] == [known]
-    assert bench.row("category/acme").server_id == known
 
 
 def test_an_update_refused_with_its_id_is_tried_once_without_and_members_are_sent_again(bench: Bench) -> None:
@@ -66,13 +54,11 @@ def test_an_update_refused_with_its_id_is_tried_once_without_and_members_are_sen
     bench.settle(tagCategories=[category("acme")], tags=members)
     bench.sandbox.person_deletes("category", "acme")
     bench.sandbox.say("/categories", {"tagCategories": [{"externalId": "acme", "label": "Theirs"}]})
-    bench.wants(tagCategories=[category("acme", description="new")], tags=members)
-    ended = bench.apply()
-    assert (ended.exit_code, ended.not_applied()) == (0, {})
+    ended = bench.settle(tagCategories=[category("acme", description="new")], tags=members)
     first, second = (request["body"]["tagCategories"] for request in ended.sent("upsertTagCategories"))
     assert ("id" in first[0], second[0].get("id")) == (True, None)
     assert sorted(ended.names("upsertTags")[0]) == ["MEMBER-1", "MEMBER-2"]
-    assert places(bench) == {"MEMBER-1": "acme", "MEMBER-2": "acme"}
+    assert bench.sandbox.places() == {"MEMBER-1": "acme", "MEMBER-2": "acme"}
     assert "category-id-changed" in ended.codes
     bench.assert_at_rest()
 
@@ -81,8 +67,7 @@ def test_an_update_that_is_refused_without_its_id_too_fails(bench: Bench) -> Non
     """The run retries without the id only once."""
     bench.settle(tagCategories=[category("acme")])
     bench.sandbox.fault("upsertTagCategories", status=400, body={"message": "never"}, times=None)
-    bench.wants(tagCategories=[category("acme", description="new")])
-    ended = bench.apply()
+    ended = bench.apply(tagCategories=[category("acme", description="new")])
     assert (ended.exit_code, ended.outcomes, len(ended.sent())) == (3, {"category/acme": "failed"}, 2)
     assert ended.words("category/acme") == "never"
     bench.assert_converges()
@@ -97,25 +82,16 @@ def renaming(bench: Bench) -> Bench:
     return bench
 
 
-def places(bench: Bench) -> dict[str, str]:
-    """Return the category of each tag."""
-    return bench.sandbox.places()
-
-
-def ids(bench: Bench) -> dict[str, str]:
-    return bench.sandbox.category_ids()
-
-
 @pytest.mark.parametrize("trouble", ["none", "not processed", "processed"])
 def test_a_rename_keeps_the_id_and_so_the_tags_of_other_people(renaming: Bench, trouble: str) -> None:
     """Also when its outcome is unknown: the repeat makes no second category, and deletes none with its tags."""
-    before = ids(renaming)
+    before = renaming.sandbox.category_ids()
     if trouble != "none":
         renaming.sandbox.unavailable("upsertTagCategories", processed=trouble == "processed")
         assert renaming.apply().exit_code == 3
     assert renaming.assert_converges().sent("deleteTagCategory") == []
-    assert ids(renaming) == {"new": before["old"]}
-    assert places(renaming) == {"OURS-1": "new", "THEIRS-1": "new"}
+    assert renaming.sandbox.category_ids() == {"new": before["old"]}
+    assert renaming.sandbox.places() == {"OURS-1": "new", "THEIRS-1": "new"}
 
 
 def test_a_rename_that_was_not_answered_and_is_taken_back_loses_no_tag(renaming: Bench) -> None:
@@ -124,7 +100,7 @@ def test_a_rename_that_was_not_answered_and_is_taken_back_loses_no_tag(renaming:
     assert renaming.apply().exit_code == 3
     renaming.wants(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
     renaming.assert_converges()
-    assert places(renaming) == {"OURS-1": "old", "THEIRS-1": "old"}
+    assert renaming.sandbox.places() == {"OURS-1": "old", "THEIRS-1": "old"}
     assert renaming.sandbox.category_ids().keys() == {"old"}
 
 
@@ -138,7 +114,7 @@ def test_a_rename_that_makes_a_new_category_converges_in_one_apply(renaming: Ben
     ended = renaming.apply()
     assert (ended.exit_code, ended.not_applied()) == (0, {})
     assert "category-not-renamed" in ended.codes
-    assert places(renaming) == {"OURS-1": "new", "THEIRS-1": "old"}
+    assert renaming.sandbox.places() == {"OURS-1": "new", "THEIRS-1": "old"}
     renaming.assert_at_rest()
 
 
@@ -146,7 +122,7 @@ def mended(bench: Bench) -> dict[str, str]:
     """Check that one plain apply, without any flag, mends everything, and return the category of each tag."""
     assert bench.apply().exit_code == 0
     bench.assert_at_rest()
-    return places(bench)
+    return bench.sandbox.places()
 
 
 @pytest.mark.parametrize("has_members", [False, True])
@@ -168,8 +144,7 @@ def test_a_category_that_somebody_made_anew_is_found_by_a_refused_tag(bench: Ben
     old, new = (tag(name, category="acme") for name in ("OLD-1", "NEW-1"))
     bench.settle(tagCategories=[category("acme")], tags=[old])
     bench.sandbox.person_deletes("category", "acme")
-    bench.wants(tagCategories=[category("acme")], tags=[old, new])
-    assert bench.apply().exit_code == 3
+    assert bench.apply(tagCategories=[category("acme")], tags=[old, new]).exit_code == 3
     assert mended(bench) == {"OLD-1": "acme", "NEW-1": "acme"}
 
 
@@ -177,20 +152,18 @@ def test_an_id_of_another_category_is_no_answer(bench: Bench) -> None:
     """With that id, tags would move to the other category, and the next update would rename it."""
     theirs, ours = (tag(f"{name.upper()}-1", category=name) for name in ("theirs", "ours"))
     bench.settle(tagCategories=[category("theirs")], tags=[theirs])
-    answering(bench, ("ours", ids(bench)["theirs"]))
-    bench.wants(tagCategories=[category("theirs"), category("ours")], tags=[theirs, ours])
-    ended = bench.apply()
+    answering(bench, ("ours", bench.sandbox.category_ids()["theirs"]))
+    ended = bench.apply(tagCategories=[category("theirs"), category("ours")], tags=[theirs, ours])
     assert (ended.exit_code, ended.not_applied()) == (3, {"category/ours": "unknown", "tag/OURS-1": "skipped"})
     assert bench.doubtful() >= {"category/theirs", "category/ours"}
     assert mended(bench) == {"THEIRS-1": "theirs", "OURS-1": "ours"}
-    assert ids(bench).keys() == {"theirs", "ours"}
+    assert bench.sandbox.category_ids().keys() == {"theirs", "ours"}
 
 
 def test_two_categories_with_one_id_have_none(bench: Bench) -> None:
     """At most one of two categories can have the same id, so that neither outcome is known."""
     answering(bench, ("acme", "x"), ("jacobi", "x"))
-    bench.wants(tagCategories=[category("acme"), category("jacobi")])
-    assert set(bench.apply().outcomes.values()) == {"unknown"}
+    assert set(bench.apply(tagCategories=[category("acme"), category("jacobi")]).outcomes.values()) == {"unknown"}
     bench.assert_converges()
 
 
@@ -223,7 +196,6 @@ PROOFS: dict[str, tuple[Json, list[Json]]] = {
 def test_a_refused_tag_says_nothing_of_an_id_that_is_right(bench: Bench, changed: Json, others: list[Json]) -> None:
     bench.settle(tagCategories=[category("acme")])
     bench.sandbox.fault("upsertTags", itemErrors=ITEM)
-    bench.wants(tagCategories=[category("acme", **changed)], tags=[tag("ONE-1", category="acme"), *others])
-    ended = bench.apply()
+    ended = bench.apply(tagCategories=[category("acme", **changed)], tags=[tag("ONE-1", category="acme"), *others])
     assert (ended.exit_code, bench.doubtful()) == (3, {"tag/ONE-1"})
     assert "category-id-doubted" not in ended.codes

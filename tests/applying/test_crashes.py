@@ -272,18 +272,14 @@ OFTEN = settings(
 )
 
 
+@pytest.mark.parametrize("histories", [HISTORY, RENAMES], ids=["of anything", "of renames of categories with tags"])
 @OFTEN
-@given(HISTORY)
-def test_after_any_trouble_the_next_undisturbed_applies_end_at_what_the_manifests_say(history: list[Step]) -> None:
+@given(data=st.data())
+def test_after_any_trouble_the_next_undisturbed_applies_end_at_what_the_manifests_say(
+    histories: st.SearchStrategy[list[Step]], data: st.DataObject
+) -> None:
     """Service = desired + what was let go + others' things; recorded = service; the next plan is empty."""
-    walk(history)
-
-
-@OFTEN
-@given(RENAMES)
-def test_after_any_trouble_renames_end_at_what_the_manifests_say(history: list[Step]) -> None:
-    """The same of categories that are renamed again and again with tags in them."""
-    walk(history)
+    walk(data.draw(histories))
 
 
 @settings(OFTEN, max_examples=tried(max(1, HISTORIES // 3)))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from syncengine.project.runner import Holder
 from syncengine.state.store import open_state
@@ -78,25 +79,8 @@ def house(place: str) -> Iterator[House]:
     engine.dispose()
 
 
-FEW = settings(OFTEN, max_examples=tried(max(2, HISTORIES // 30)))
-
-
-@FEW
-@given(history=HISTORY)
+@settings(OFTEN, max_examples=tried(max(6, HISTORIES // 10)))
+@given(history=st.one_of(HISTORY, RENAMES, refused_histories()))
 def test_after_any_trouble_applies_end_at_what_the_manifests_say(place: str, history: list[Step]) -> None:
-    """As in SQLite: service = desired + what was let go + others' things, and the next plan is empty."""
-    walk(history, lambda: house(place))
-
-
-@FEW
-@given(history=RENAMES)
-def test_renames_end_at_what_the_manifests_say(place: str, history: list[Step]) -> None:
-    """The same of categories that are renamed again and again with tags in them."""
-    walk(history, lambda: house(place))
-
-
-@FEW
-@given(history=refused_histories())
-def test_with_resources_in_quarantine_nothing_is_lost(place: str, history: list[Step]) -> None:
-    """Nothing is sent or deleted of what is set aside."""
+    """As in SQLite, also of renames and with resources in quarantine."""
     walk(history, lambda: house(place))

@@ -57,8 +57,7 @@ def test_an_adopted_tag_whose_category_was_not_listed_may_be_in_any(bench: Bench
     adopted = bench.program.run("adopt", "list.csv")
     assert adopted.code == 0, adopted.err
     bench.settle(tagCategories=[category("c")], tags=[tag("HAND", description="ours")])
-    bench.wants(tags=[tag("HAND", description="ours")])
-    assert bench.apply().exit_code == 0
+    assert bench.apply(tags=[tag("HAND", description="ours")]).exit_code == 0
     assert_out(bench)
 
 
@@ -74,33 +73,16 @@ def test_a_category_stays_while_a_tag_that_may_be_in_it_is_not_selected(bench: B
     assert_out(bench)
 
 
-def test_a_saved_plan_keeps_a_tag_made_by_hand(bench: Bench) -> None:
-    """A saved plan, which is planned again from its inputs, treats the tag in the same way."""
-    bench.settle(tagCategories=[category("c")])
-    person_makes(bench, "HAND", category="c")
-    bench.wants(tags=[tag("HAND")])
-    assert bench.program.run("plan", "--out", "plan.json").code == 0
-    done = bench.program.run("apply", "plan.json", *bench.program.approvals())
-    assert done.code == 0, done.err
-    assert_out(bench)
-
-
 # --- tags at rest
 
 
 OURS = tag("HAND", description="ours", keywords=["k"])
 
 
-def person_puts(bench: Bench, category: str) -> None:
-    """Move the tag of the project in the console."""
-    place = bench.sandbox.category_ids()[category]
-    bench.sandbox.say("/tags", {"tags": [{"name": "HAND", "tagCategoryId": place}]})
-
-
 def put(bench: Bench, **given: Any) -> None:
     """Declare the tag outside any category, from which people move it into one that is then to be deleted."""
     bench.settle(tagCategories=[category("c")], tags=[{**OURS, **given}])
-    person_puts(bench, "c")
+    person_makes(bench, "HAND", category="c", additionalKeywords=[])
     bench.wants(tags=[OURS])
 
 
@@ -120,7 +102,7 @@ def test_a_tag_at_rest_outlives_the_category_that_people_put_it_in(bench: Bench,
         bench.settle(tagCategories=[category("c")], tags=[{**OURS, "category": "c"}])
     bench.settle(tagCategories=[category("c")], tags=[OURS])
     if when != "made before":
-        person_puts(bench, "c")
+        person_makes(bench, "HAND", category="c", additionalKeywords=[])
     bench.wants(tags=[OURS])
     assert [(note.kind, str(note.key)) for note in bench.plan().notes] == [("sent-again", "category/c")]
     ended = bench.apply()
@@ -140,10 +122,9 @@ def test_a_tag_that_the_plan_changes_outlives_its_category(bench: Bench, how: di
 def test_a_tag_that_is_sent_again_has_only_declared_fields(bench: Bench) -> None:
     """Visibility and category stay as the people who changed them meanwhile left them."""
     bench.settle(tagCategories=[category("c"), category("theirs")], tags=[OURS])
-    person_puts(bench, "theirs")
+    person_makes(bench, "HAND", category="theirs", additionalKeywords=[])
     before = bench.sandbox.tag("HAND")
-    bench.wants(tagCategories=[category("theirs")], tags=[OURS])
-    assert bench.apply().exit_code == 0
+    assert bench.apply(tagCategories=[category("theirs")], tags=[OURS]).exit_code == 0
     assert bench.sandbox.tag("HAND") == before
     bench.assert_at_rest()
 
@@ -179,8 +160,7 @@ def test_a_tag_that_people_moved_out_of_its_category_is_moved_back_first(bench: 
     ours = {**OURS, **({"category": "d"} if where == "of another category" else {"tagCategoryId": id_of_d})}
     bench.settle(tagCategories=both, tags=[ours])
     person_makes(bench, "HAND", category="c")
-    bench.wants(tagCategories=[category("d")], tags=[ours])
-    ended = bench.apply()
+    ended = bench.apply(tagCategories=[category("d")], tags=[ours])
     assert (ended.exit_code, ended.order()) == (0, ["upsertTags", "deleteTagCategory"])
     held = bench.sandbox.tag("HAND")
     assert (held["tagCategoryId"], "by hand" in held["keywords"]) == (id_of_d, True)
@@ -202,8 +182,8 @@ def test_a_protected_tag_is_made_anew_with_what_is_recorded(bench: Bench, *, tog
 def test_the_report_of_a_run_that_ends_early_leaves_out_unchanged_tags(bench: Bench, place: Any) -> None:
     both = [category("c"), category("d")]
     bench.settle(tagCategories=both, tags=[{**OURS, **place}, tag("REFUSED", category="d")])
-    bench.wants(tagCategories=both[1:], tags=[{**OURS, **place}, tag("REFUSED", category="d", description="new")])
     bench.sandbox.fault("upsertTags", status=400, times=None)
+    bench.wants(tagCategories=both[1:], tags=[{**OURS, **place}, tag("REFUSED", category="d", description="new")])
     ended = bench.apply(max_errors=1)
     assert (ended.exit_code, sorted(ended.outcomes)) == (3, ["category/c", "tag/REFUSED"])
     bench.assert_converges()

@@ -22,6 +22,7 @@ from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from syncengine.project.runner import Holder
 from syncengine.state.store import State, open_state
+from tests.cli.program import ended
 from tests.posted_time.receiver import Got, receiving
 from tests.support.git import commit_all, git
 
@@ -218,6 +219,16 @@ def test_after_the_wait_for_late_calls_the_files_are_compared_again(bench: Bench
     assert {request["operation"] for request in bench.sandbox.requests(seen)} == {"teamInfo"}
     assert applied(bench).exit_code == 0
     assert bench.sandbox.tag("LATE")["description"] == "four"
+
+
+def test_of_two_applies_the_second_waits_and_finds_nothing_to_do(bench: Bench) -> None:
+    """As processes: the lock is taken before planning, so that the second does not repeat the first one's work."""
+    bench.wants(tags=[tag("T-1")])
+    bench.sandbox.fault("upsertTags", delay=0.3)
+    processes = [bench.program.fork("apply", "-y", "--format", "json") for _ in range(2)]
+    requests = [ended(process).document["summary"]["requests"] for process in processes]
+    assert sorted(requests) == [0, 1]
+    bench.assert_at_rest()
 
 
 # --- plans, which something changes while they are read

@@ -151,6 +151,30 @@ def at_each_instant(begin: Snapshot, wanted: Manifest, how: str) -> Iterator[tup
             return
 
 
+UNSURE = [*AT_ONCE, "unavailable", "refused", "answer lost"]
+RENAMED = declaring(category("new", was="old"), tag("inside", category="new"))
+BOTH, LAST = declaring(category("old"), category("new")), declaring(category("new"))
+NEXT: dict[str, tuple[Manifest, list[Manifest]]] = {
+    "it may be deleted, and is renamed": (declaring(tag("inside")), [RENAMED, RENAMED]),
+    "its rename failed, and it is deleted": (RENAMED, [declaring(), declaring()]),
+    "also with tags that left the manifests": (declaring(category("new", was="old")), [declaring(), declaring()]),
+    "its old name is declared again, and the new one is another category": (RENAMED, [BOTH, LAST, LAST]),
+}
+
+
+@pytest.mark.parametrize("how", UNSURE)
+@pytest.mark.parametrize(("disturbed", "then"), NEXT.values(), ids=NEXT)
+def test_a_deleted_category_names_its_tags_whatever_its_name_may_be(
+    disturbed: Manifest, then: list[Manifest], how: str
+) -> None:
+    """Its tags may be in the category under either name, including tags that are no longer declared."""
+    for when, home in at_each_instant(applied(category("old"), tag("inside", category="old")), disturbed, how):
+        for wanted in then:
+            home.apply(wanted)
+        assert troubles_of(home, then[-1]) == [], when
+        assert home.rests(then[-1]), when
+
+
 @pytest.mark.parametrize("how", DEATHS)
 def test_a_category_that_is_kept_is_always_reported(how: str) -> None:
     """When a rename finds another category of that name."""
@@ -159,28 +183,6 @@ def test_a_category_that_is_kept_is_always_reported(how: str) -> None:
         assert home.apply(new).status is RunStatus.COMPLETE
         assert home.let_go == {Key(Kind.CATEGORY, "old")}, when
         assert troubles_of(home, new) == [], when
-
-
-@pytest.mark.parametrize("how", AT_ONCE)
-def test_a_category_may_be_renamed_that_may_be_deleted(how: str) -> None:
-    """It is unknown whether the category still exists; the next plan is empty all the same."""
-    deleted, renamed = declaring(tag("T1")), declaring(category("new", was="old"), tag("T1", category="new"))
-    for when, home in at_each_instant(applied(category("old"), tag("T1", category="old")), deleted, how):
-        home.apply(renamed)
-        home.apply(renamed)
-        assert troubles_of(home, renamed) == [], when
-        assert home.rests(renamed), when
-
-
-@pytest.mark.parametrize("how", [*AT_ONCE, "unavailable", "refused", "answer lost"])
-@pytest.mark.parametrize("stays", [True, False])
-def test_a_deleted_category_names_its_tags_after_a_failed_rename(how: str, stays: bool) -> None:
-    """Its tags may be in the category under either name, including tags that are no longer declared."""
-    renamed = declaring(category("new", was="old"), *([tag("inside", category="new")] if stays else []))
-    for when, home in at_each_instant(applied(category("old"), tag("inside", category="old")), renamed, how):
-        home.apply(declaring())
-        home.apply(declaring())
-        assert troubles_of(home, declaring()) == [], when
 
 
 def test_a_tag_may_take_the_name_of_one_that_has_it_already() -> None:
@@ -203,17 +205,6 @@ def test_a_second_former_name_may_be_deleted_with_its_category(places: dict[str,
         home.apply(declaring(category("gone"), *(tag(name, category=place) for name, place in places.items())))
         assert home.apply(declaring(both)).status is RunStatus.COMPLETE
         assert troubles_of(home, declaring(both)) == []
-
-
-@pytest.mark.parametrize("how", ["dies before", "dies and lands late", "unavailable"])
-def test_a_deleted_category_names_its_tags_after_its_old_name_was_declared_again(how: str) -> None:
-    """A rename without effect leaves tags where they are, and the new name may become another category."""
-    renamed = declaring(category("new", was="old"), tag("inside", category="new"))
-    both, last = declaring(category("old"), category("new")), declaring(category("new"))
-    for when, home in at_each_instant(applied(category("old"), tag("inside", category="old")), renamed, how):
-        for wanted in (both, last, last):
-            home.apply(wanted)
-        assert troubles_of(home, last) == [], when
 
 
 def assert_ends_well(first: Manifest, second: Manifest, third: Manifest, last: Manifest, how: str) -> None:
@@ -269,7 +260,7 @@ def test_a_tag_that_moved_before_its_old_category_was_renamed_stays_where_it_is(
         assert home.rests(renamed)
 
 
-@pytest.mark.parametrize("how", ["dies before", "dies and lands late", "unavailable", "answer lost"])
+@pytest.mark.parametrize("how", UNSURE)
 @pytest.mark.parametrize("meets", [True, False])
 def test_a_category_has_one_new_name(how: str, meets: bool) -> None:
     """This holds also when the rename has no known outcome and another category claims the old name."""

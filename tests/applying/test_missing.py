@@ -18,8 +18,7 @@ def test_a_keyword_that_is_already_gone_is_settled_and_the_tag_sent_whole(bench:
     bench.settle(tags=[tag("EDITED-1", keywords=["first", "second"])])
     bench.sandbox.person_deletes("keyword", "second", tag="EDITED-1")
     bench.sandbox.person_deletes("keyword", "first", tag="EDITED-1")
-    bench.wants(tags=[tag("EDITED-1", keywords=["first"])])
-    ended = bench.apply()
+    ended = bench.apply(tags=[tag("EDITED-1", keywords=["first"])])
     assert (ended.exit_code, ended.not_applied(), ended.order()) == (0, {}, ["deleteKeyword", "upsertTags"])
     assert bench.sandbox.tag("EDITED-1")["keywords"] == ["EDITED-1", "first"]
     assert bench.doubtful() == set()
@@ -44,8 +43,7 @@ def test_a_tag_that_is_gone_is_made_again_by_the_run_that_finds_out(
     """The tag is still declared; its 404 settles no part of it, the upsert of the whole tag does."""
     bench.settle(tags=[tag("EDITED-1", description="whole", **before)])
     bench.sandbox.person_deletes("tag", "EDITED-1")
-    bench.wants(tags=[tag("EDITED-1", description="whole", **after)])
-    ended = bench.apply()
+    ended = bench.apply(tags=[tag("EDITED-1", description="whole", **after)])
     assert (ended.exit_code, ended.not_applied(), ended.order()) == (0, {}, [operation, "upsertTags"])
     held = bench.sandbox.tag("EDITED-1")
     assert (held["description"], held["metadata"]) == ("whole", after.get("metadata", {}))
@@ -61,8 +59,7 @@ def test_the_last_delete_ends_the_doubt_that_a_repair_leaves(bench: Bench, words
     """A person deleted a keyword: sent whole, the tag still has the metadata that the run deletes next."""
     bench.settle(tags=[tag("EDITED-1", keywords=["first"], metadata={"Client": "A", "Old": "1"})])
     bench.sandbox.person_deletes("keyword", "first", tag="EDITED-1")
-    bench.wants(tags=[tag("EDITED-1", keywords=words, metadata={"Client": "A"})])
-    ended = bench.apply()
+    ended = bench.apply(tags=[tag("EDITED-1", keywords=words, metadata={"Client": "A"})])
     assert (ended.exit_code, ended.order()[-2:]) == (0, ["upsertTags", "deleteTagMetadata"])
     bench.assert_at_rest()
 
@@ -71,8 +68,7 @@ def test_a_keyword_is_added_by_any_path(bench: Bench) -> None:
     """A 404 of a path that never answered sends the tag whole, too, keywords included."""
     bench.settings(service=("endpoints: {addKeywords: {path: /tag/keyword/new}}",))
     bench.settle(tags=[tag("EDITED-1")])
-    bench.wants(tags=[tag("EDITED-1", keywords=["added"])])
-    ended = bench.apply()
+    ended = bench.apply(tags=[tag("EDITED-1", keywords=["added"])])
     assert (ended.exit_code, ended.not_applied(), ended.codes) == (0, {}, ["only-404"])
     bench.assert_at_rest()
 
@@ -82,8 +78,7 @@ def test_a_repair_that_fails_leaves_the_tag_doubtful(bench: Bench) -> None:
     bench.settle(tags=[tag("EDITED-1", keywords=["first"])])
     bench.sandbox.person_deletes("tag", "EDITED-1")
     bench.sandbox.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "not today"}])
-    bench.wants(tags=[tag("EDITED-1")])
-    ended = bench.apply()
+    ended = bench.apply(tags=[tag("EDITED-1")])
     assert (ended.exit_code, ended.outcomes) == (3, {"tag/EDITED-1": "failed"})
     assert bench.doubtful() == {"tag/EDITED-1"}
     bench.assert_converges()
@@ -97,8 +92,7 @@ def test_what_is_to_leave_and_is_already_gone_is_settled(bench: Bench, kind: str
     section, make = {"tag": ("tags", tag), "category": ("tagCategories", category)}[kind]
     bench.settle(**{section: [make("LEAVES-1"), make("STAYS-1")]})
     bench.sandbox.person_deletes(kind, "LEAVES-1")
-    bench.wants(**{section: [make("STAYS-1")]})
-    ended = bench.apply()
+    ended = bench.apply(**{section: [make("STAYS-1")]})
     assert (ended.exit_code, ended.outcomes) == (0, {f"{kind}/LEAVES-1": "applied"})
     assert {*bench.sandbox.tags(), *bench.sandbox.category_ids()} == {"STAYS-1"}
     bench.assert_at_rest()
@@ -130,8 +124,7 @@ def test_a_mistyped_path_deletes_no_category_and_no_tag(bench: Bench) -> None:
     wrong = "{deleteTagCategory: {path: /x}, deleteTagMetadata: {path: /y}, deleteTag: {path: /z}}"
     bench.settings("policy: {tagRemoval: delete}", service=(f"endpoints: {wrong}",))
     bench.settle(tagCategories=[category("leaves")], tags=[tag("TAG-1", metadata={"Old": "1"}), tag("TAG-2")])
-    bench.wants(tags=[tag("TAG-1")])
-    ended = bench.apply()
+    ended = bench.apply(tags=[tag("TAG-1")])
     assert (ended.exit_code, set(ended.outcomes.values())) == (3, {"failed"})
     assert {"category/leaves", "tag/TAG-1", "tag/TAG-2"} == ended.not_applied().keys()
     assert (set(bench.sandbox.tags()), bench.sandbox.category_ids().keys()) == ({"TAG-1", "TAG-2"}, {"leaves"})
@@ -161,20 +154,16 @@ def test_a_404_of_another_path_counts_once_it_has_answered(elsewhere: Picky, ben
     names = numbered("TAG", 3)
     bench.settle(tags=[tag(name, keywords=[f"{name} words", f"{name} more"]) for name in names])
     missing(elsewhere, 1)
-    bench.wants(tags=[tag(name, keywords=[f"{name} words"]) for name in names])
-    ended = bench.apply()
-    assert (ended.exit_code, ended.not_applied()) == (0, {})
+    bench.settle(tags=[tag(name, keywords=[f"{name} words"]) for name in names])
     missing(elsewhere, 3)
-    bench.wants(tags=[tag(name) for name in names])
-    assert bench.apply().exit_code == 0
+    assert bench.apply(tags=[tag(name) for name in names]).exit_code == 0
 
 
 def test_a_404_of_a_confirmed_path_counts(elsewhere: Picky, bench: Bench) -> None:
     """Nothing but 404 ever comes of a path whose only keywords people deleted first: the project file confirms it."""
     missing(elsewhere, 99)
     bench.settle(tags=[tag("TAG-1", keywords=["words"])])
-    bench.wants(tags=[tag("TAG-1")])
-    refused = bench.apply()
+    refused = bench.apply(tags=[tag("TAG-1")])
     assert (refused.exit_code, "confirmed: true" in refused.words("tag/TAG-1")) == (3, True)
     bench.settings(service=(f"endpoints: {{{ELSEWHERE}, confirmed: true}}}}",), url=elsewhere.url)
     assert bench.apply().exit_code == 0
@@ -185,6 +174,5 @@ def test_an_operation_that_answered_otherwise_once_is_no_warning(bench: Bench) -
     """One keyword that was deleted already does not suggest a mistyped path."""
     bench.settle(tags=[tag("FIRST-1", keywords=["words"]), tag("SECOND-1", keywords=["others"])])
     bench.sandbox.person_deletes("keyword", "words", tag="FIRST-1")
-    bench.wants(tags=[tag("FIRST-1"), tag("SECOND-1")])
-    ended = bench.apply()
+    ended = bench.apply(tags=[tag("FIRST-1"), tag("SECOND-1")])
     assert (ended.exit_code, ended.codes) == (0, [])

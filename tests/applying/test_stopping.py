@@ -29,10 +29,9 @@ def test_trouble_that_passes_is_repeated_and_counted(bench: Bench) -> None:
 
 @pytest.mark.parametrize("body", ['["errors"]', '"fine"', "17"])
 def test_an_answer_that_is_not_what_the_interface_says_is_no_success(bench: Bench, body: str) -> None:
-    """JSON of another shape leaves the outcome unknown, as a gateway's page does (test_trouble.py)."""
+    """JSON of another shape leaves the outcome unknown, as a gateway's page does (test_stages.py)."""
     bench.sandbox.fault("upsertTags", status=200, body=body)
-    bench.wants(tags=[tag("T-0001")])
-    ended = bench.apply()
+    ended = bench.apply(tags=[tag("T-0001")])
     assert (ended.exit_code, ended.outcomes) == (3, {"tag/T-0001": "unknown"})
     bench.assert_converges()
 
@@ -49,8 +48,7 @@ def test_a_service_that_is_down_is_noticed_once_and_not_per_batch(bench: Bench) 
     names = numbered("TAG", 300)
     bench.settle(tags=[tag(name, keywords=[f"{name} words"]) for name in names])
     bench.sandbox.fault("*", status=503, headers=AT_ONCE, after=1, times=None)
-    bench.wants(tags=[tag(name) for name in names])
-    ended = bench.apply()
+    ended = bench.apply(tags=[tag(name) for name in names])
     assert (ended.exit_code, {*ended.outcomes.values()}) == (3, {"unknown", "skipped"})
     assert len(ended.requests) <= 8 * 6 + 2
     bench.assert_converges()
@@ -143,8 +141,7 @@ def test_the_report_holds_every_change_in_the_plan_s_order_with_its_line(bench: 
 @pytest.mark.parametrize(("status", "words"), [(422, "rejected with 422 and no message"), (503, "503: no message")])
 def test_an_error_that_says_nothing_is_not_shown_as_braces(bench: Bench, status: int, words: str) -> None:
     bench.sandbox.fault("upsertTags", status=status, body={}, headers=AT_ONCE, times=6)
-    bench.wants(tags=[tag("T-1")])
-    assert bench.apply().words("tag/T-1") == words
+    assert bench.apply(tags=[tag("T-1")]).words("tag/T-1") == words
 
 
 SAID = f"key {KEY} may not do this"

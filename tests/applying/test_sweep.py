@@ -55,13 +55,11 @@ def test_types_made_by_others_are_swept_only_under_an_approved_gate(bench: Bench
     """Nothing is sent without an approval of the first sweep, or of one that deletes all types of the team."""
     bench.settle(activityTypes=[*STAYING, GOING])
     bench.sandbox.say("/activity-types", {"activityTypes": [{"code": "THEIRS", "label": "Theirs"}]})
-    bench.wants(activityTypes=STAYING)
-    refused = bench.apply(approve=False)
+    refused = bench.apply(activityTypes=STAYING, approve=False)
     assert (refused.exit_code, refused.status, refused.requests) == (4, "refused", [])
     assert bench.apply(approve=True).exit_code == 0
     assert bench.sandbox.types() == {"A100", "A200"}
-    bench.wants(tags=[])
-    refused = bench.apply(approve=False)
+    refused = bench.apply(tags=[], approve=False)
     assert (refused.exit_code, refused.requests) == (4, [])
     assert bench.apply().order() == ["startSyncSession", "completeSyncSession"]
     assert bench.sandbox.types() == set()
@@ -134,9 +132,8 @@ def test_a_session_that_cannot_complete_deletes_nothing(
 def test_a_tag_that_still_carries_the_code_keeps_the_session_from_starting(bench: Bench) -> None:
     """Otherwise its time would be booked on a deleted activity type."""
     bench.settle(activityTypes=[*STAYING, GOING], tags=[tag("CARRIES-1", defaultActivityTypeCode="A900")])
-    bench.wants(activityTypes=STAYING, tags=[tag("CARRIES-1", defaultActivityTypeCode="A100")])
     bench.sandbox.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "not today"}])
-    ended = bench.apply()
+    ended = bench.apply(activityTypes=STAYING, tags=[tag("CARRIES-1", defaultActivityTypeCode="A100")])
     assert ended.exit_code == 3
     assert ended.sent("startSyncSession") == []
     assert "tag/CARRIES-1" in ended.words("activity-type/A900")
@@ -207,8 +204,7 @@ def test_the_first_upload_of_a_fresh_session_is_halved(bench: Bench, picky: Pick
     codes = [activity_type(f"A{number}") for number in range(8)]
     bench.settle(activityTypes=[*codes, GOING])
     picky.refuses = refusing("uploadActivityTypes", "A3", 400)
-    bench.wants(activityTypes=codes)
-    ended = bench.apply()
+    ended = bench.apply(activityTypes=codes)
     assert (ended.exit_code, ended.session) == (3, "cancelled")
     assert ended.not_applied()["activity-type/A3"] == "failed"
     assert "activity-type/A3 was rejected: something in it is wrong" in (ended.applied.report.session.reason or "")
@@ -247,8 +243,7 @@ def test_a_session_left_open_by_a_dead_run_is_cancelled_first(bench: Bench) -> N
     bench.settle(activityTypes=STAYING)
     session = leave_open(bench)
     assert bench.apply().requests == []
-    bench.wants(activityTypes=[*STAYING, activity_type("A300")])
-    ended = bench.apply()
+    ended = bench.apply(activityTypes=[*STAYING, activity_type("A300")])
     assert (ended.exit_code, ended.order()) == (0, ["cancelSyncSession", "uploadActivityTypes"])
     assert ended.sent()[0]["session"] == session
     assert bench.sandbox.sessions() == ["cancelled"]
@@ -262,6 +257,4 @@ def test_a_cancel_that_fails_blocks_nothing(bench: Bench, status: int) -> None:
     bench.settle(activityTypes=STAYING)
     leave_open(bench)
     bench.sandbox.fault("cancelSyncSession", status=status, headers=AT_ONCE, times=6)
-    bench.wants(activityTypes=[*STAYING, activity_type("A300")])
-    ended = bench.apply()
-    assert (ended.exit_code, ended.not_applied()) == (0, {})
+    bench.settle(activityTypes=[*STAYING, activity_type("A300")])

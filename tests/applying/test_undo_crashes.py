@@ -23,7 +23,6 @@ from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan
 from syncengine.resource import Key, Kind, Recorded, Removal, Status
 from syncengine.service.operations import DELETE_TAG, DELETE_TAG_CATEGORY
-from syncengine.state.records import UndoneChange
 from tests.support.profiles import tried
 from tests.support.world import Tag, World
 
@@ -49,7 +48,7 @@ from .truths import DEFAULTS, UNCLEARABLE, beyond_recorded, troubles_of
 
 pytestmark = pytest.mark.slow
 
-HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "20"))
+HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "40"))
 OFTEN = settings(max_examples=tried(HISTORIES), deadline=None, suppress_health_check=list(HealthCheck))
 ATTEMPTS = st.lists(TROUBLES, max_size=2)
 
@@ -156,32 +155,12 @@ def deletes(plan: Plan) -> Iterator[str]:
             yield f"it sends {call.operation}"
 
 
-def settled(home: House, history: list[Step]) -> Manifest:
+def settled(home: House, history: list[Step]) -> None:
     """Apply the history, and then its last manifest until nothing is left to do."""
     for step in history:
         home.apply(step.manifest, step.troubles, reassert=step.reasserts)
-    last = _possible(history[-1].manifest)
-    _end(home, last)
+    _end(home, _possible(history[-1].manifest))
     home.land_all()
-    return last
-
-
-def take_back(history: list[Step], manifest: Manifest, troubles: Any, attempts: list[Any], *, resumes: bool) -> None:
-    with house() as home:
-        settled(home, history)
-        then, before = Moment.of(home), home.state.writing_run()
-        try:
-            ending = home.apply(manifest, troubles)
-        except Problems:
-            return
-        if home.state.writing_run() == before:
-            return
-        run, made = home.last_run, Moment.of(home)
-        plans = undone(home, run, attempts, resumes=resumes)
-        nothing(differences(then, Moment.of(home), plans, home.others.keywords))
-        nothing(home.violations)
-        if not ending.died:  # members of a renamed category may not be where the manifests want them
-            asks_again(home, manifest, made)
 
 
 def undone(home: House, run: str, attempts: list[Any], *, resumes: bool = False) -> list[Plan]:
@@ -205,32 +184,34 @@ def asks_again(home: House, manifest: Manifest, made: Moment) -> None:
         resource = manifest.resources.get(each.key)
         row = made.rows.get(each.key)
         if row is None or not row.doubtful:
-            assert each.is_made_by(resource and resource.body, protect=False), _named(each)
-
-
-def _named(each: UndoneChange) -> str:
-    return f"{each.key} is asked for again and is not recognized as undone"
+            assert each.is_made_by(resource and resource.body, protect=False), f"{each.key} is not known as undone"
 
 
 @OFTEN
-@given(HISTORY, manifests(), TROUBLES, ATTEMPTS, st.booleans())
+@given(st.one_of(st.tuples(HISTORY, manifests()), st.tuples(RENAMES, renames())), TROUBLES, ATTEMPTS, st.booleans())
 def test_undo_of_the_last_run_brings_everything_back(
-    history: list[Step], manifest: Manifest, troubles: Any, attempts: list[Any], resumes: bool
+    histories: tuple[list[Step], Manifest], troubles: Any, attempts: list[Any], resumes: bool
 ) -> None:
     """Also of a run that was killed, and by an undo that is killed again and again."""
-    take_back(history, manifest, troubles, attempts, resumes=resumes)
+    history, manifest = histories
+    with house() as home:
+        settled(home, history)
+        then, before = Moment.of(home), home.state.writing_run()
+        try:
+            ending = home.apply(manifest, troubles)
+        except Problems:
+            return
+        if home.state.writing_run() == before:
+            return
+        run, made = home.last_run, Moment.of(home)
+        plans = undone(home, run, attempts, resumes=resumes)
+        nothing(differences(then, Moment.of(home), plans, home.others.keywords))
+        nothing(home.violations)
+        if not ending.died:  # members of a renamed category may not be where the manifests want them
+            asks_again(home, manifest, made)
 
 
-@OFTEN
-@given(RENAMES, renames(), TROUBLES, ATTEMPTS, st.booleans())
-def test_undo_of_renames_brings_everything_back(
-    history: list[Step], manifest: Manifest, troubles: Any, attempts: list[Any], resumes: bool
-) -> None:
-    """The same of categories that are renamed with tags in them."""
-    take_back(history, manifest, troubles, attempts, resumes=resumes)
-
-
-@OFTEN
+@settings(OFTEN, max_examples=tried(max(1, HISTORIES // 2)))
 @given(HISTORY, manifests())
 def test_an_undo_of_an_undo_brings_everything_forward(history: list[Step], manifest: Manifest) -> None:
     """A third undo takes everything back again."""
@@ -341,7 +322,26 @@ def histories(draw: Any, of: st.SearchStrategy[Manifest]) -> list[Step | Undoing
     ]
 
 
-def walk_undoing(history: list[Step | Undoing]) -> None:
+def _undo(home: House, step: Undoing) -> None:
+    """Undo a run; check that an undisturbed undo leaves nothing to undo."""
+    runs = [run for run in home.state.runs(100) if run.plan is not None and home.state.has_changed(run.id)]
+    if len(runs) <= step.back:
+        return
+    run, is_calm = runs[step.back].id, not (step.troubles or home.in_flight or step.targets)
+    ending = home.undo(run, step.troubles, forced=step.forced, targets=step.targets)
+    assert ending.plan is not None
+    nothing(deletes(ending.plan))
+    if ending.died and step.resumes and (resumed := home.resume(ending)) is not None:
+        assert resumed.status is RunStatus.COMPLETE
+    elif is_calm and ending.status is RunStatus.COMPLETE:
+        again = home.planned_undo(run, forced=step.forced)
+        nothing(f"{change.key} is planned again" for change in again.changes)
+
+
+@OFTEN
+@given(st.one_of(histories(manifests()), histories(renames())))
+def test_undos_among_applies_end_at_what_the_manifests_say(history: list[Step | Undoing]) -> None:
+    """With `--redo`, which lets the manifests ask again for what was undone."""
     with house() as home:
         manifest = Manifest()
         for step in history:
@@ -364,33 +364,3 @@ def walk_undoing(history: list[Step | Undoing]) -> None:
         last = _possible(manifest)
         _end(home, last)
         nothing(troubles_of(home, last))
-
-
-def _undo(home: House, step: Undoing) -> None:
-    """Undo a run; check that an undisturbed undo leaves nothing to undo."""
-    runs = [run for run in home.state.runs(100) if run.plan is not None and home.state.has_changed(run.id)]
-    if len(runs) <= step.back:
-        return
-    run, is_calm = runs[step.back].id, not (step.troubles or home.in_flight or step.targets)
-    ending = home.undo(run, step.troubles, forced=step.forced, targets=step.targets)
-    assert ending.plan is not None
-    nothing(deletes(ending.plan))
-    if ending.died and step.resumes and (resumed := home.resume(ending)) is not None:
-        assert resumed.status is RunStatus.COMPLETE
-    elif is_calm and ending.status is RunStatus.COMPLETE:
-        again = home.planned_undo(run, forced=step.forced)
-        nothing(f"{change.key} is planned again" for change in again.changes)
-
-
-@OFTEN
-@given(histories(manifests()))
-def test_undos_among_applies_end_at_what_the_manifests_say(history: list[Step | Undoing]) -> None:
-    """With `--redo`, which lets the manifests ask again for what was undone."""
-    walk_undoing(history)
-
-
-@OFTEN
-@given(histories(renames()))
-def test_undos_among_renames_end_at_what_the_manifests_say(history: list[Step | Undoing]) -> None:
-    """The same of categories that are renamed with tags in them."""
-    walk_undoing(history)
