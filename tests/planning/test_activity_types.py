@@ -23,16 +23,12 @@ REVIVED = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: true}]"
 RECORDED = row("activity-type/A101", label="Plan")
 
 
-def test_an_activity_type_that_is_not_recorded_is_created() -> None:
+def test_a_new_activity_type_is_created_and_noted_once_if_it_is_not_offered() -> None:
+    """One that is revived is offered as it was."""
     plan = planned(OFFERED)
     assert (actions(plan), steps(plan), plan.sweep) == ({"activity-type/A101": "create"}, ["activity types"], None)
-    assert [call.operation for call in plan.calls()] == ["uploadActivityTypes"]
-
-
-def test_a_new_activity_type_that_is_not_offered_is_noted_once() -> None:
-    """One that is revived is offered as it was."""
+    assert ([call.operation for call in plan.calls()], notes(plan)) == (["uploadActivityTypes"], [])
     assert notes(planned(TYPE)) == notes(planned(REVIVED)) == [("activity-type/A101", "not-enabled")]
-    assert notes(planned(OFFERED)) == []
     plan = planned(REVIVED, [replace(RECORDED, status=Status.DELETED)])
     assert (actions(plan), notes(plan)) == ({"activity-type/A101": "create"}, [])
     assert says_nothing(planned(TYPE, walked(TYPE)))

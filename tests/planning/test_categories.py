@@ -33,23 +33,18 @@ def test_a_category_is_sent_if_the_service_may_lack_it(recorded: list[Recorded],
     assert found == [(action == "create", {"label": "ACME"}) for action in expected.values()]
 
 
-@pytest.mark.parametrize(
-    ("declared", "before", "after"),
-    [("label: New", "Old", "New"), ("description: New", "Old", "New"), ("keywords: [a, b]", ("b", "a"), ("a", "b"))],
-)
-def test_a_category_that_differs_is_updated(declared: str, before: object, after: object) -> None:
-    name = declared.partition(":")[0]
-    plan = planned(f"tagCategories: [{{externalId: acme, {declared}}}]", [row("category/acme", **{name: before})])
-    field = field_of(plan, "category/acme", name)
-    assert actions(plan) == {"category/acme": "update"}
-    assert (field.before, field.after, field.effect) == (before, after, FieldEffect.APPLIES)
-
-
-def test_fields_of_a_category_that_are_gone_are_sent_as_empties() -> None:
-    recorded = [row("category/acme", label="ACME", description="old", keywords=("k",))]
-    (item,) = items(planned(ACME, recorded), Step.CATEGORIES)
-    effect = item.effects[0]
-    assert (effect.fields, sorted(effect.cleared)) == ({"label": "ACME"}, ["description", "keywords"])
+def test_what_differs_of_a_category_is_updated_and_what_is_gone_is_sent_as_empties() -> None:
+    before = row("category/acme", label="Old", description="old", keywords=("b", "a"))
+    plan = planned("tagCategories: [{externalId: acme, label: New, keywords: [a, b]}]", [before])
+    fields = change_of(plan, "category/acme").fields
+    assert {field.name: (field.before, field.after) for field in fields} == {
+        "label": ("Old", "New"),
+        "description": ("old", None),
+        "keywords": (("b", "a"), ("a", "b")),
+    }
+    assert {field.effect for field in fields} == {FieldEffect.APPLIES}
+    effect = items(plan, Step.CATEGORIES)[0].effects[0]
+    assert (effect.fields, effect.cleared) == ({"label": "New", "keywords": ("a", "b")}, ("description",))
 
 
 # --- renames
@@ -87,6 +82,11 @@ RENAMES = {
     ),
     "the old one is deleted already": (RENAMED, [gone("category/old")], {"category/new": "create"}),
     "the service took it for a new category": (RENAMED, TWO, {"category/old": "delete"}),
+    "its id is unknown": (
+        RENAMED,
+        [row("category/old", server_id=None)],
+        {"category/new": "create", "category/old": "delete"},
+    ),
 }
 
 
@@ -96,10 +96,6 @@ def test_a_rename_is_no_deletion_unless_both_categories_exist(
 ) -> None:
     plan = planned(manifest, recorded)
     assert (actions(plan), plan.gate.tripped) == (expected, "delete" in expected.values())
-
-
-def test_without_its_id_a_category_is_not_renamed_but_made_anew() -> None:
-    assert actions(planned(RENAMED, [row("category/old", server_id=None)]))["category/new"] == "create"
 
 
 def test_a_rename_that_failed_and_is_taken_back_is_a_rename_back() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from syncengine.plan.calls import Step
-from syncengine.plan.model import Plan
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state.codec import digest
 
@@ -23,6 +24,7 @@ tags: [{name: ACME-1, category: acme}]
 UPDATED = {"category/acme": "update", "activity-type/A101": "update", "tag/ACME-1": "update"}
 WHY = "sent again, since an earlier call failed or its outcome is unknown"
 AGAIN = "sent again (--reassert)"
+HALF_GONE = {"status": Status.DELETED, "doubtful": True}
 
 
 def doubted(rows: Rows) -> Rows:
@@ -44,11 +46,15 @@ def test_an_acknowledged_keyword_delete_ends_no_doubt() -> None:
     assert steps(planned(PLAIN, [row("tag/ACME-1", "k", doubtful=True)])) == ["tags", "keyword deletes"]
 
 
-@pytest.mark.parametrize("doubtful", [True, False])
-def test_an_unconfirmed_row_is_created_again(doubtful: bool) -> None:
-    plan = planned(PLAIN, [row("tag/ACME-1", confirmed=False, doubtful=doubtful)])
-    assert (actions(plan), items(plan, Step.TAGS)[0].new) == ({"tag/ACME-1": "create"}, True)
-    assert change_of(plan, "tag/ACME-1").reason == WHY
+@pytest.mark.parametrize(
+    ("doubts", "is_new"),
+    [({"confirmed": False}, True), ({"confirmed": False, "doubtful": True}, True), (HALF_GONE, False)],
+    ids=["never confirmed", "creation in doubt", "removal in doubt"],
+)
+def test_a_tag_that_may_not_be_there_is_sent_whole(doubts: dict[str, Any], is_new: bool) -> None:
+    plan = planned(PLAIN, [row("tag/ACME-1", **doubts)])
+    assert (actions(plan), steps(plan)) == ({"tag/ACME-1": "create" if is_new else "update"}, ["tags"])
+    assert (items(plan, Step.TAGS)[0].new, change_of(plan, "tag/ACME-1").reason) == (is_new, WHY)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +71,6 @@ def test_an_unconfirmed_type_still_takes_its_label() -> None:
     rows = [row("activity-type/A101", label="Old", confirmed=False, doubtful=True)]
     plan = planned("activityTypes: [{code: A101, label: New, enableIfNew: true}]", rows)
     assert {field.effect for field in change_of(plan, "activity-type/A101").fields} == {"applies"}
-
-
-def test_a_desired_tag_whose_removal_is_in_doubt_is_sent_whole() -> None:
-    plan = planned(PLAIN, [row("tag/ACME-1", status=Status.DELETED, doubtful=True)])
-    assert (actions(plan), steps(plan)) == ({"tag/ACME-1": "update"}, ["tags"])
 
 
 def test_a_refused_delete_of_a_keyword_is_tried_again() -> None:
@@ -89,20 +90,18 @@ def test_a_doubtful_tag_is_removed_in_one_step() -> None:
 # --- reassert
 
 
-def reasserted(recorded: Rows) -> Plan:
-    return planned(MANIFEST, recorded, reassert=True)
-
-
 def test_reasserting_sends_all_that_is_desired_each_time() -> None:
     """It adds no sweep and trips no gate, and the plan's digests are of the recorded rows, without the added doubt."""
     rows = walked(MANIFEST)
-    plan = reasserted(rows)
+    plan = planned(MANIFEST, rows, reassert=True)
     assert (actions(plan), {change.reason for change in plan.changes}) == (UPDATED, {AGAIN})
     assert (plan.reasserts, plan.sweep, plan.gate.tripped) == (True, None, False)
     assert plan.prior == {key: digest(before) for key, before in rows.items()}
     after = applied(rows, plan)
-    assert actions(reasserted(after)) == UPDATED
+    assert actions(planned(MANIFEST, after, reassert=True)) == UPDATED
     assert says_nothing(planned(MANIFEST, after))
+    in_doubt = planned(MANIFEST, doubted(rows), reassert=True)
+    assert {change.reason for change in in_doubt.changes} == {WHY}, "real doubt keeps its own reason"
 
 
 def test_reasserting_computes_deletes_as_always() -> None:
@@ -126,7 +125,3 @@ def test_reasserting_sends_what_left_only_if_it_is_declared_again(left: Recorded
     assert (change_of(plan, "tag/ACME-1").action.word == "create") is (left.status is Status.DELETED)
     assert (change_of(plan, "tag/ACME-1").reason is None) is (left.status is Status.DELETED)
     assert says_nothing(planned("{}", [left], reassert=True))
-
-
-def test_real_doubt_keeps_its_own_reason() -> None:
-    assert change_of(reasserted(doubted(walked(MANIFEST))), "tag/ACME-1").reason == WHY

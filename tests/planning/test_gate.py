@@ -32,11 +32,6 @@ def declared(count: int, fields: str = "") -> str:
     return "tags:\n" + "".join(f"  - {{name: ACME-{n}{fields}}}\n" for n in range(count)) if count else "{}"
 
 
-def test_additions_trip_nothing() -> None:
-    plan = planned(declared(20, ", keywords: [new]"), tags(10))
-    assert (plan.gate.tripped, plan.gate.reasons, plan.gate.approve) == (False, (), None)
-
-
 ALL = ", but removing all always needs an approval"
 
 
@@ -175,8 +170,9 @@ def test_an_approval_is_for_just_these_losses() -> None:
 
 
 def test_a_gate_that_is_not_tripped_refuses_nothing() -> None:
-    unharmed = planned(declared(4), tags(4))
+    unharmed = planned(declared(20, ", keywords: [new]"), tags(4))
     assert not closed(unharmed)
+    assert (unharmed.gate.tripped, unharmed.gate.reasons, unharmed.gate.approve) == (False, (), None)
     assert unharmed.gate.with_approvals([Approval("None", "somebody")]).approved is None
 
 
@@ -278,45 +274,38 @@ def test_recent_losses_are_not_read_when_nothing_is_lost() -> None:
 
 FIELDS, WORDS = "8 of 8 fields cleared", "8 of 8 keywords deleted"
 ENTRIES = "8 of 8 metadata entries deleted or blanked"
+DESCRIBED = {"label": "L", "description": "d"}
 EVERYTHING_LOST: dict[str, tuple[list[Recorded], str, str]] = {
-    "the only field of each": (tags(8, url="http://u"), "", FIELDS),
-    "the only field, written out as empty": (tags(8, url="http://u"), ", url: ''", FIELDS),
-    "a list, written out as empty": (tags(8, assigneeExternalIds=("jd",)), ", assigneeExternalIds: []", FIELDS),
-    "spaces are nothing": (tags(8, managedBy="me"), ", managedBy: '  '", FIELDS),
-    "a description made blank": (tags(8, description="d"), ", description: ' '", FIELDS),
-    "all keywords but the names": (tags(8, "k"), "", WORDS),
-    "the names as keywords": (tags(8), ", excludeTagNameKeyword: true", WORDS),
-    "all metadata": (tags(8, metadata={"A": "1"}), "", ENTRIES),
-    "all metadata blanked": (tags(8, metadata={"A": "1"}), ", metadata: {A: ''}", ENTRIES),
+    "the only field of each": (tags(8, url="http://u"), declared(8), FIELDS),
+    "the only field, written out as empty": (tags(8, url="http://u"), declared(8, ", url: ''"), FIELDS),
+    "a list, written out": (tags(8, assigneeExternalIds=("jd",)), declared(8, ", assigneeExternalIds: []"), FIELDS),
+    "spaces are nothing": (tags(8, managedBy="me"), declared(8, ", managedBy: '  '"), FIELDS),
+    "a description made blank": (tags(8, description="d"), declared(8, ", description: ' '"), FIELDS),
+    "all keywords but the names": (tags(8, "k"), declared(8), WORDS),
+    "the names as keywords": (tags(8), declared(8, ", excludeTagNameKeyword: true"), WORDS),
+    "all metadata": (tags(8, metadata={"A": "1"}), declared(8), ENTRIES),
+    "all metadata blanked": (tags(8, metadata={"A": "1"}), declared(8, ", metadata: {A: ''}"), ENTRIES),
     "all that was not blank before": (
         tags(8, metadata={"A": "1", "B": "", "C": " "}),
-        ", metadata: {A: ' ', B: '', C: ''}",
+        declared(8, ", metadata: {A: ' ', B: '', C: ''}"),
         ENTRIES,
     ),
-}
-
-
-@pytest.mark.parametrize(("rows", "says", "reason"), EVERYTHING_LOST.values(), ids=EVERYTHING_LOST)
-def test_losing_all_that_was_declared_asks(rows: list[Recorded], says: str, reason: str) -> None:
-    plan = planned(declared(8, says), rows)
-    assert [each.partition(" (")[0] for each in plan.gate.reasons] == [reason]
-
-
-OF_OTHER_KINDS = {
-    "activity types": (
-        [row(f"activity-type/{n}", label="L", description="d", enableIfNew=False) for n in range(8)],
+    "a label and a false flag dilute nothing of types": (
+        [row(f"activity-type/{n}", enableIfNew=False, **DESCRIBED) for n in range(8)],
         listed("activityTypes", "code", 8, ", label: L, enableIfNew: false"),
+        FIELDS,
     ),
-    "categories": (
-        [row(f"category/{n}", label="L", description="d", keywords=()) for n in range(8)],
+    "nor a label and empty keywords of categories": (
+        [row(f"category/{n}", keywords=(), **DESCRIBED) for n in range(8)],
         listed("tagCategories", "externalId", 8, ", label: L"),
+        FIELDS,
     ),
 }
 
 
-@pytest.mark.parametrize(("rows", "manifest"), OF_OTHER_KINDS.values(), ids=OF_OTHER_KINDS)
-def test_a_label_and_a_false_flag_dilute_nothing(rows: list[Recorded], manifest: str) -> None:
-    assert planned(manifest, rows).gate.reasons[0].startswith("8 of 8 fields cleared")
+@pytest.mark.parametrize(("rows", "manifest", "reason"), EVERYTHING_LOST.values(), ids=EVERYTHING_LOST)
+def test_losing_all_that_was_declared_asks(rows: list[Recorded], manifest: str, reason: str) -> None:
+    assert [each.partition(" (")[0] for each in planned(manifest, rows).gate.reasons] == [reason]
 
 
 def test_a_blank_entry_that_goes_is_no_loss() -> None:
@@ -367,52 +356,39 @@ def left(status: Status) -> Detail:
     return Detail(status=(Status.ACTIVE, status), keywords_deleted=("word",))
 
 
-def approval(*covers: Loss, **more: Any) -> ApprovalRecord:
-    return ApprovalRecord(
-        **{"text": "1@ab", "run": "r", "plan": None, "at": 5.0, "covers": covers, **more}, remaining=()
-    )
+def used(*covers: Loss, at: float = 5.0, used: float | None = None) -> list[ApprovalRecord]:
+    return [ApprovalRecord("1@ab", "r", None, at, covers, remaining=(), used=used)]
 
 
-def test_each_part_that_a_call_took_is_a_loss() -> None:
-    """A field with a new value is none."""
-    assert recent_losses([line()], []) == dict.fromkeys((WORD, OTHER, NAME, URL), 10.0)
+VALUES: dict[str, str | None] = {"Client": "ACME", "Empty": "", "New": None}
+BLANKED = Detail(metadata_set={"Client": "", "New": ""}, metadata_deleted=("Empty",), metadata_before=VALUES)
+BACK = Detail(status=(Status.RETIRED, Status.ACTIVE))
+WAYS = [line(left(status), at=at) for at, status in enumerate((Status.RELEASED, Status.RETIRED, Status.DELETED))]
+ALL = {WORD, OTHER, NAME, URL}
+TOLD: dict[str, tuple[list[RemovalLine], list[ApprovalRecord], set[Loss]]] = {
+    "each part that a call took, but no field with a new value": ([line()], [], ALL),
+    "a value that was blanked, but not an empty one": ([line(BLANKED)], [], {Loss("metadata", TAG, "Client")}),
+    "nothing that was only recorded": ([line(is_sent=False)], [], set()),
+    "but a tag that is forgotten leaves without any call": ([line(left(Status.RELEASED), is_sent=False)], [], {GONE}),
+    "a resource once, whichever way it left": (WAYS, [], {GONE}),
+    "nothing that came back": ([line(BACK)], [], set()),
+    "nothing of an approved run": ([line(approved=True), line(left(Status.RETIRED), approved=True)], [], set()),
+    "nothing that an approval covers": ([line()], used(WORD), ALL - {WORD}),
+    "an approval covers nothing of another kind": ([line()], used(Loss("metadata", TAG, "word")), ALL),
+    "that of a whole resource covers each of its parts": ([line()], used(Loss("tags", TAG, "delete")), set()),
+    "but not another's": ([line()], used(Loss("tags", Key.parse("tag/ACME-2"), "delete")), ALL),
+    "an approval counts from its first use": ([line()], used(WORD, at=11.0), ALL),
+    "until it is used up": ([line()], used(WORD, used=9.0), ALL),
+    "that instant included": ([line()], used(WORD, used=10.0), ALL - {WORD}),
+}
 
 
-def test_a_value_that_was_blanked_is_a_loss_and_an_empty_one_is_none() -> None:
-    values = {"Client": "ACME", "Empty": "", "New": None}
-    detail = Detail(metadata_set={"Client": "", "New": ""}, metadata_deleted=("Empty",), metadata_before=values)
-    assert recent_losses([line(detail)], []) == {Loss("metadata", TAG, "Client"): 10.0}
-
-
-def test_what_was_only_recorded_took_nothing_from_the_service() -> None:
-    """But a tag that is forgotten leaves without any call."""
-    assert recent_losses([line(is_sent=False)], []) == {}
-    assert recent_losses([line(left(Status.RELEASED), is_sent=False)], []) == {GONE: 10.0}
-
-
-def test_a_resource_that_left_is_one_loss_whichever_way_it_left() -> None:
-    """One that came back is none."""
-    ways = [line(left(status), at=at) for at, status in enumerate((Status.RELEASED, Status.RETIRED, Status.DELETED))]
-    assert recent_losses(ways, []) == {GONE: 2.0}
-    assert recent_losses([line(Detail(status=(Status.RETIRED, Status.ACTIVE)))], []) == {}
-
-
-def test_losses_of_an_approved_run_do_not_count() -> None:
-    assert recent_losses([line(approved=True), line(left(Status.RETIRED), approved=True)], []) == {}
-
-
-def test_an_approval_counts_for_what_it_covers_alone() -> None:
-    """That of a whole resource covers each of its parts."""
-    assert recent_losses([line()], [approval(WORD)]) == dict.fromkeys((OTHER, NAME, URL), 10.0)
-    assert recent_losses([line()], [approval(Loss("metadata", TAG, "word"))]).keys() == {WORD, OTHER, NAME, URL}
-    assert recent_losses([line()], [approval(Loss("tags", TAG, "delete"))]) == {}
-    assert recent_losses([line()], [approval(Loss("tags", Key.parse("tag/ACME-2"), "delete"))]).keys() >= {WORD}
-
-
-def test_an_approval_counts_from_its_first_use_until_it_is_used_up() -> None:
-    for at, used, counts in ((11.0, None, False), (5.0, None, True), (5.0, 9.0, False), (5.0, 10.0, True)):
-        remaining = recent_losses([line()], [approval(WORD, at=at, used=used)])
-        assert (WORD not in remaining) is counts, (at, used)
+@pytest.mark.parametrize(("lines", "approvals", "losses"), TOLD.values(), ids=TOLD)
+def test_what_the_journal_tells_of_losses(
+    lines: list[RemovalLine], approvals: list[ApprovalRecord], losses: set[Loss]
+) -> None:
+    found = recent_losses(lines, approvals)
+    assert (found.keys(), {*found.values()} <= {lines[-1].at}) == (losses, True)
 
 
 # --- sources without rows
@@ -436,34 +412,39 @@ def emptied(*recorded: Recorded, had: int | None = None, use: SourceUse = USE, m
     return None
 
 
-def test_a_source_that_had_rows_at_the_last_apply_may_not_be_empty() -> None:
-    assert emptied(had=1) == "had 1 row at the last apply"
-    assert emptied(had=1200) == "had 1,200 rows at the last apply"
-    assert emptied(had=0) is None
-    assert emptied(had=1200, use=replace(USE, may_be_empty=True)) is None
-    assert emptied(had=1200, use=replace(USE, rows=1)) is None
+OTHERS_MADE = row("tag/M-2", source=Source(MANIFEST, 3, Row("data/other.csv", 2)))
+TEMPLATE = "manifests/matters.yaml.j2"
+OF_TEMPLATE = {"use": replace(USE, file=TEMPLATE)}
+EMPTIED: dict[str, tuple[list[Recorded], dict[str, Any], str | None]] = {
+    "one row before": ([], {"had": 1}, "had 1 row at the last apply"),
+    "rows before": ([], {"had": 1200}, "had 1,200 rows at the last apply"),
+    "none before": ([MADE], {"had": 0}, None),
+    "it may be empty": ([], {"had": 1200, "use": replace(USE, may_be_empty=True)}, None),
+    "it has rows": ([], {"had": 1200, "use": replace(USE, rows=1)}, None),
+    # Without a count, as in an adopted or rebuilt state, the resources that were made from it decide.
+    "nothing known": ([], {}, None),
+    "others made from other data or by hand": ([OTHERS_MADE, row("tag/M-3", source=Source(MANIFEST, 3))], {}, None),
+    "one made from it": ([MADE], {}, "1 resource was made from it before"),
+    "two made from it": ([MADE, replace(MADE, key=OTHERS_MADE.key)], {}, "2 resources were made from it before"),
+    "it is declared elsewhere": ([MADE], {"manifests": "tags: [{name: M-1}]"}, None),
+    "released": ([replace(MADE, status=Status.RELEASED)], {}, None),
+    "retired": ([replace(MADE, status=Status.RETIRED)], {}, None),
+    "deleted": ([replace(MADE, status=Status.DELETED)], {}, None),
+    "its manifest was renamed": (
+        [replace(MADE, source=Source("manifests/old.yaml", 3, Row(DATA, 2)))],
+        {},
+        "1 resource was made from it before",
+    ),
+    "a text template is its own data": (
+        [replace(MADE, source=Source(TEMPLATE, 3))],
+        OF_TEMPLATE,
+        "1 resource was made from it before",
+    ),
+}
 
 
-def test_without_a_count_the_resources_that_were_made_from_it_decide() -> None:
-    """As in an adopted or rebuilt state. Those made from another source, or by hand, say nothing."""
-    other = row("tag/M-2", source=Source(MANIFEST, 3, Row("data/other.csv", 2)))
-    assert emptied() is None
-    assert emptied(other, row("tag/M-3", source=Source(MANIFEST, 3))) is None
-    assert emptied(MADE) == "1 resource was made from it before"
-    assert emptied(MADE, replace(MADE, key=other.key)) == "2 resources were made from it before"
-    assert emptied(MADE, had=0) is None
-
-
-def test_what_is_declared_elsewhere_or_no_longer_managed_was_not_lost_with_the_rows() -> None:
-    assert emptied(MADE, manifests="tags: [{name: M-1}]") is None
-    for status in (Status.RELEASED, Status.RETIRED, Status.DELETED):
-        assert emptied(replace(MADE, status=status)) is None
-
-
-def test_what_was_made_from_it_counts_whatever_became_of_its_manifest() -> None:
-    """The manifest may have been renamed. A text template is its own data."""
-    renamed = replace(MADE, source=Source("manifests/old.yaml", 3, Row(DATA, 2)))
-    assert emptied(renamed) == "1 resource was made from it before"
-    template = "manifests/matters.yaml.j2"
-    made = replace(MADE, source=Source(template, 3))
-    assert emptied(made, use=replace(USE, file=template)) == "1 resource was made from it before"
+@pytest.mark.parametrize(("rows", "how", "words"), EMPTIED.values(), ids=EMPTIED)
+def test_a_source_that_lost_all_its_rows_is_an_error(
+    rows: list[Recorded], how: dict[str, Any], words: str | None
+) -> None:
+    assert emptied(*rows, **how) == words

@@ -15,17 +15,16 @@ from typing import Any
 
 import pytest
 import yaml
-from msgspec.structs import replace
 
 from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
 from syncengine.render import PLAN_FORMATS
 from syncengine.render.documents import plan_document
 from syncengine.render.style import PLAIN
-from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
+from syncengine.resource import Recorded, Removal, Source, Status
 from tests.render.samples import without_files
 
-from .estate import planned
+from .estate import planned, row
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(folder.name for folder in GOLDEN.iterdir())
@@ -34,15 +33,11 @@ MANIFEST = "manifests/acme.yaml"
 
 def recorded(address: str, said: Mapping[str, Any]) -> Recorded:
     """Return a row of a case, which is confirmed, active and declared in line 1 unless the case says otherwise."""
-    key, said = Key.parse(address), dict(said)
+    said = dict(said)
     fields = {name: tuple(v) if isinstance(v, list) else v for name, v in said.pop("fields", {}).items()}
-    if key.kind is Kind.TAG:
-        fields = {"excludeTagNameKeyword": False, "visibility": "PUBLIC", **fields}
-    body = Body(fields, tuple(said.pop("keywords", ())), said.pop("metadata", {}))
-    row = Recorded(key, body, confirmed=True, source=Source(MANIFEST, said.pop("line", 1)))
-    said["status"] = Status(said.get("status", "active"))
-    said["former_categories"] = tuple(said.get("former_categories", ()))
-    return replace(row, **said)
+    status, source = Status(said.pop("status", "active")), Source(MANIFEST, said.pop("line", 1))
+    said["former_categories"] = tuple(said.pop("former_categories", ()))
+    return row(address, *said.pop("keywords", ()), status=status, source=source, **fields, **said)
 
 
 def how(said: Mapping[str, Any]) -> dict[str, Any]:

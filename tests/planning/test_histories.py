@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -14,14 +14,13 @@ from msgspec.structs import replace
 from syncengine.effects import Effect
 from syncengine.errors import Problems
 from syncengine.manifest.desired import Desired
-from syncengine.plan.aim import Aim, aim, may_be_held, members_of
-from syncengine.plan.calls import Call
+from syncengine.plan.aim import Aim, aim, may_be_held
 from syncengine.plan.calls import Step as Stage
 from syncengine.plan.diff import Action
 from syncengine.plan.losses import losses_of
 from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
-from syncengine.plan.saved import keys_of, planned_again, renamed_and_going
+from syncengine.plan.saved import keys_of, planned_again
 from syncengine.resource import Key, Kind, Removal, Resource, Status
 from syncengine.state.records import Loss
 from tests.support.profiles import tried
@@ -30,97 +29,81 @@ from .applying import Places, applied
 from .estate import NOTHING, How, Rows, ask, calls, is_as_declared, planned, row, says_nothing
 from .strategies import HISTORIES, LAST, Step
 
-To = tuple[str, str]
-"""One manifest of a walk, and the statuses of rows after it."""
-
-
-def to(manifest: str, expected: str = "") -> To:
-    return manifest, expected
-
-
-WALKS: dict[str, list[To]] = {
-    "a tag's life": [
-        to("tags: [{name: ALFA}]", "tag/ALFA active"),
-        to("tags: [{name: ALFA, description: d, url: http://u, keywords: [k1, k2], metadata: {A: '1', B: '2'}}]"),
-        to("tags: [{name: ALFA, description: e, keywords: [k2, k3], metadata: {A: '3', C: '4'}}]"),
-        to("tags: [{name: ALFA}]"),
-        to("{}", "tag/ALFA released"),
-        to("tags: [{name: ALFA, keywords: [k9]}]", "tag/ALFA active"),
-    ],
-    "fields come and go": [
-        to(
-            "tags: [{name: ALFA, url: http://u, path: /x, externalId: '1', assigneeExternalIds: [jd],"
-            " visibility: PUBLIC}]"
-        ),
-        to("tags: [{name: ALFA, url: '', path: /, externalId: '', assigneeExternalIds: []}]"),
-        to("tags: [{name: ALFA}]"),
-        to("tags: [{name: ALFA, url: '', closedTimestamp: 5, defaultActivityTypeCode: A1}]"),
-        to("tags: [{name: ALFA, createdTimestamp: 2024-05-01T09:00:00Z}]"),
-        to("tags: [{name: ALFA, description: ''}]"),
-    ],
-    "keywords by spelling": [
-        to("tags: [{name: ALFA, keywords: [Straße, Müller, acme]}]"),
-        to("tags: [{name: ALFA, keywords: [STRASSE, 'Mu\u0308ller', ACME]}]"),
-        to("tags: [{name: ALFA, keywords: [ACME, acme]}]"),
-        to("tags: [{name: ALFA, keywords: [acme], excludeTagNameKeyword: true}]"),
-        to("tags: [{name: ALFA, keywords: [alfa]}]"),
-        to("tags: [{name: ALFA}]"),
-    ],
-    "a tag renamed again and again": [
-        to("tags: [{name: ALFA, keywords: [k]}]"),
-        to("tags: [{name: MIKE, keywords: [k], previously: [ALFA]}]", "tag/ALFA retired, tag/MIKE active"),
-        to("tags: [{name: ZULU, keywords: [k], previously: [MIKE, ALFA]}]", "tag/MIKE retired, tag/ZULU active"),
-        to("tags: [{name: ALFA, previously: [ZULU]}]", "tag/ALFA active, tag/ZULU retired"),
-    ],
-    "two tags become one, and two again": [
-        to("tags: [{name: ALFA}, {name: MIKE}]"),
-        to("tags: [{name: ZULU, previously: [ALFA, MIKE]}]", "tag/ALFA retired, tag/MIKE retired"),
-        to("tags: [{name: ALFA}, {name: MIKE}]", "tag/ALFA active, tag/MIKE active, tag/ZULU released"),
-    ],
-    "a category and its members": [
-        to("tagCategories: [{externalId: acme, label: A, keywords: [k]}]\ntags: [{name: ALFA, category: acme}]"),
-        to("tagCategories: [{externalId: acme}]\ntags: [{name: ALFA}, {name: MIKE, category: acme}]"),
-        to("tagCategories: [{externalId: zeta}]\ntags: [{name: MIKE, category: zeta}]", "category/acme deleted"),
-        to("tags: [{name: MIKE, tagCategoryId: elsewhere}]", "category/zeta deleted"),
-        to("tagCategories: [{externalId: acme}]\ntags: [{name: MIKE, category: acme}]", "category/acme active"),
-        to("{}", "category/acme deleted, tag/MIKE deleted, tag/ALFA released"),
-    ],
-    "a category renamed there and back": [
-        to("tagCategories: [{externalId: old, label: L, description: d}]\ntags: [{name: ALFA, category: old}]"),
-        to(
-            "tagCategories: [{externalId: new, label: L, previously: [old]}]\ntags: [{name: ALFA, category: new}]",
-            "category/old deleted, category/new active",
-        ),
-        to(
-            "tagCategories: [{externalId: old, previously: [new]}]\ntags: [{name: ALFA, category: old}]",
-            "category/old active, category/new deleted",
-        ),
-    ],
-    "a category renamed over its forgotten members": [
-        to("tagCategories: [{externalId: old}]\ntags: [{name: ALFA, category: old}, {name: MIKE, category: old}]"),
-        to("tagCategories: [{externalId: old}]\ntags: [{name: ALFA, category: old}]", "tag/MIKE released"),
-        to("tagCategories: [{externalId: new, previously: [old]}]", "tag/ALFA released, tag/MIKE released"),
-        to("{}", "category/new deleted, tag/ALFA deleted, tag/MIKE deleted"),
-    ],
-    "a renamed member of a category that goes": [
-        to("tagCategories: [{externalId: acme}]\ntags: [{name: ALFA, category: acme}]"),
-        to("tags: [{name: MIKE, previously: [ALFA]}]", "tag/ALFA deleted, tag/MIKE active, category/acme deleted"),
-    ],
-    "a kept category": [
-        to("tagCategories: [{externalId: acme}]\ntags: [{name: ALFA, category: acme, protect: true}]"),
-        to("{}", "category/acme released, tag/ALFA released"),
-        to("tagCategories: [{externalId: acme}]\ntags: [{name: ALFA, category: acme, protect: false}]"),
-        to("{}", "category/acme deleted, tag/ALFA deleted"),
-    ],
-    "activity types, owned": [
-        to("activityTypes: [{code: A1, label: L}, {code: A2, label: L, enableIfNew: true, description: d}]"),
-        to("activityTypes: [{code: A1, label: M, enableIfNew: true}, {code: A2, label: L}]"),
-        to("activityTypes: [{code: A1, label: M}]", "activity-type/A2 deleted"),
-        to("activityTypes: [{code: A1, label: M}, {code: A2, label: N, reenableIfArchived: true}]"),
-        to("activityTypes: [{code: A2, label: N, reenableIfArchived: false}]", "activity-type/A1 deleted"),
-        to("{}", "activity-type/A2 deleted"),
-    ],
+WALKS = {
+    "a tag's life": """
+        tags: [{name: ALFA}] → tag/ALFA active
+        tags: [{name: ALFA, description: d, url: http://u, keywords: [k1, k2], metadata: {A: '1', B: '2'}}]
+        tags: [{name: ALFA, description: e, keywords: [k2, k3], metadata: {A: '3', C: '4'}}]
+        tags: [{name: ALFA}]
+        {} → tag/ALFA released
+        tags: [{name: ALFA, keywords: [k9]}] → tag/ALFA active
+    """,
+    "fields come and go": """
+        tags: [{name: ALFA, url: http://u, path: /x, externalId: '1', assigneeExternalIds: [jd], visibility: PUBLIC}]
+        tags: [{name: ALFA, url: '', path: /, externalId: '', assigneeExternalIds: []}]
+        tags: [{name: ALFA}]
+        tags: [{name: ALFA, url: '', closedTimestamp: 5, defaultActivityTypeCode: A1}]
+        tags: [{name: ALFA, createdTimestamp: 2024-05-01T09:00:00Z}]
+        tags: [{name: ALFA, description: ''}]
+    """,
+    "keywords by spelling": """
+        tags: [{name: ALFA, keywords: [Straße, Müller, acme]}]
+        tags: [{name: ALFA, keywords: [STRASSE, 'Mu\u0308ller', ACME]}]
+        tags: [{name: ALFA, keywords: [ACME, acme]}]
+        tags: [{name: ALFA, keywords: [acme], excludeTagNameKeyword: true}]
+        tags: [{name: ALFA, keywords: [alfa]}]
+        tags: [{name: ALFA}]
+    """,
+    "a tag renamed again and again": """
+        tags: [{name: ALFA, keywords: [k]}]
+        tags: [{name: MIKE, keywords: [k], previously: [ALFA]}] → tag/ALFA retired, tag/MIKE active
+        tags: [{name: ZULU, keywords: [k], previously: [MIKE, ALFA]}] → tag/MIKE retired, tag/ZULU active
+        tags: [{name: ALFA, previously: [ZULU]}] → tag/ALFA active, tag/ZULU retired
+    """,
+    "two tags become one, and two again": """
+        tags: [{name: ALFA}, {name: MIKE}]
+        tags: [{name: ZULU, previously: [ALFA, MIKE]}] → tag/ALFA retired, tag/MIKE retired
+        tags: [{name: ALFA}, {name: MIKE}] → tag/ALFA active, tag/MIKE active, tag/ZULU released
+    """,
+    "a category and its members": """
+        {tagCategories: [{externalId: acme, label: A, keywords: [k]}], tags: [{name: ALFA, category: acme}]}
+        {tagCategories: [{externalId: acme}], tags: [{name: ALFA}, {name: MIKE, category: acme}]}
+        {tagCategories: [{externalId: zeta}], tags: [{name: MIKE, category: zeta}]} → category/acme deleted
+        tags: [{name: MIKE, tagCategoryId: elsewhere}] → category/zeta deleted
+        {tagCategories: [{externalId: acme}], tags: [{name: MIKE, category: acme}]} → category/acme active
+        {} → category/acme deleted, tag/MIKE deleted, tag/ALFA released
+    """,
+    "a category renamed there and back": """
+        {tagCategories: [{externalId: x, label: L, description: d}], tags: [{name: ALFA, category: x}]}
+        {tagCategories: [{externalId: new, label: L, previously: [x]}], tags: [{name: ALFA, category: new}]}
+        {tagCategories: [{externalId: x, previously: [new]}], tags: [{name: ALFA, category: x}]} → category/new deleted
+    """,
+    "a category renamed over its forgotten members": """
+        {tagCategories: [{externalId: old}], tags: [{name: ALFA, category: old}, {name: MIKE, category: old}]}
+        {tagCategories: [{externalId: old}], tags: [{name: ALFA, category: old}]} → tag/MIKE released
+        tagCategories: [{externalId: new, previously: [old]}] → tag/ALFA released, tag/MIKE released
+        {} → category/new deleted, tag/ALFA deleted, tag/MIKE deleted
+    """,
+    "a renamed member of a category that goes": """
+        {tagCategories: [{externalId: acme}], tags: [{name: ALFA, category: acme}]}
+        tags: [{name: MIKE, previously: [ALFA]}] → tag/ALFA deleted, tag/MIKE active, category/acme deleted
+    """,
+    "a kept category": """
+        {tagCategories: [{externalId: acme}], tags: [{name: ALFA, category: acme, protect: true}]}
+        {} → category/acme released, tag/ALFA released
+        {tagCategories: [{externalId: acme}], tags: [{name: ALFA, category: acme, protect: false}]}
+        {} → category/acme deleted, tag/ALFA deleted
+    """,
+    "activity types, owned": """
+        activityTypes: [{code: A1, label: L}, {code: A2, label: L, enableIfNew: true, description: d}]
+        activityTypes: [{code: A1, label: M, enableIfNew: true}, {code: A2, label: L}]
+        activityTypes: [{code: A1, label: M}] → activity-type/A2 deleted
+        activityTypes: [{code: A1, label: M}, {code: A2, label: N, reenableIfArchived: true}]
+        activityTypes: [{code: A2, label: N, reenableIfArchived: false}] → activity-type/A1 deleted
+        {} → activity-type/A2 deleted
+    """,
 }
+"""Manifests that are applied one after another, and statuses of rows after them."""
 
 
 def assert_as_wanted(desired: Mapping[Key, Resource], rows: Rows) -> None:
@@ -132,25 +115,21 @@ def assert_as_wanted(desired: Mapping[Key, Resource], rows: Rows) -> None:
         assert is_as_declared(row, resource)
 
 
-def statuses(rows: Rows, expected: str) -> str:
-    """Return the statuses of the rows that `expected` names, in its format."""
-    names = [line.rpartition(" ")[0] for line in expected.split(", ") if line]
-    return ", ".join(f"{name} {rows[Key.parse(name)].status.value}" for name in names)
-
-
 @pytest.mark.parametrize("is_in_pieces", [False, True], ids=["as a whole", "in selected pieces"])
 @pytest.mark.parametrize("name", WALKS)
 def test_after_each_apply_the_next_plan_is_empty(name: str, is_in_pieces: bool) -> None:
     """The rows are as declared, too, and as after an apply of the last manifest alone."""
     pieces = [Scope(targets=("category/*",)), Scope(targets=("tag/*",)), Scope(no_delete=True)] if is_in_pieces else []
     rows: Rows = NOTHING
-    for manifest, expected in WALKS[name]:
+    for line in WALKS[name].strip().splitlines():
+        manifest, _, expected = line.partition(" → ")
         desired = ask(manifest)
         for scope in (*pieces, Scope()):
             rows = applied(rows, planned(desired, rows, scope=scope))
         assert says_nothing(planned(desired, rows))
         assert_as_wanted(desired.resources, rows)
-        assert is_in_pieces or statuses(rows, expected) == expected
+        if not is_in_pieces:
+            assert {*filter(None, expected.split(", "))} <= {f"{key} {row.status.value}" for key, row in rows.items()}
     assert_as_wanted(desired.resources, applied(NOTHING, planned(desired)))
 
 
@@ -374,43 +353,6 @@ def calls_fit_the_service(case: Case) -> None:
     assert ids == list(range(1, len(ids) + 1))
 
 
-def what_a_plan_keeps_of_its_inputs_makes_it_again(case: Case) -> None:
-    """A saved plan that is planned again from the rows that it names alone comes out equal."""
-    deletes = How(**case.step.how).deletes_tags
-    again = planned_again(case.plan, rows_named(case), is_begun=False, owns=True, deletes_tags=deletes).plan
-    assert in_any_order(again) == in_any_order(case.plan)
-
-
-def rows_named(case: Case) -> Rows:
-    """Return the rows from which `apply` plans a saved plan again."""
-    renamed, going = ([Key(Kind.CATEGORY, name) for name in names] for names in renamed_and_going(case.plan))
-    keys = keys_of(case.plan)
-    members = members_of(case.rows, {key: case.rows[key] for key in (*renamed, *going)}).values()
-    keys |= {row.key for rows in members for row in rows}
-    if case.plan.sweep:
-        keys |= {key for key, row in case.rows.items() if key.kind is Kind.ACTIVITY_TYPE and may_be_held(row)}
-    return {key: case.rows[key] for key in keys if key in case.rows}
-
-
-def in_any_order(plan: Plan) -> tuple[object, ...]:
-    """Return the changes and calls of a plan, sorted where their order has no meaning."""
-    sweep = plan.sweep and (
-        without_order(plan.sweep.uploads),
-        without_order([plan.sweep.complete]),
-        {*plan.sweep.needs},
-    )
-    stages = [(stage.step, without_order(stage.calls)) for stage in plan.stages]
-    return {each.key: each for each in plan.changes}, stages, plan.wholes, sweep, sorted(plan.records, key=repr)
-
-
-def without_order(calls: Iterable[Call]) -> list[str]:
-    return sorted(
-        repr(replace(item, effects=tuple(sorted(item.effects, key=repr)), needs=tuple(sorted(item.needs))))
-        for call in calls
-        for item in call.items
-    )
-
-
 INVARIANTS: tuple[Callable[[Case], None], ...] = (
     folding_a_plan_gives_its_aim,
     the_next_plan_is_empty,
@@ -422,7 +364,6 @@ INVARIANTS: tuple[Callable[[Case], None], ...] = (
     every_tag_that_a_category_takes_along_is_listed,
     every_loss_is_in_the_gate,
     calls_fit_the_service,
-    what_a_plan_keeps_of_its_inputs_makes_it_again,
 )
 
 
@@ -451,7 +392,7 @@ def test_a_saved_plan_knows_the_other_name_of_a_category_that_it_deletes() -> No
     old = row("category/C1", server_id="id-C1", status=Status.DELETED, doubtful=True, protect=True)
     new = row("category/C2", server_id="id-C1", doubtful=True, confirmed=False)
     rows = {each.key: each for each in (old, new, row("tag/T-1", category="C2"), row("tag/T-2", category="C1"))}
-    how = {"tag_removal": Removal.DELETE, "deletes_tags": True}
-    plan = planned("{}", rows, **how)
+    plan = planned("{}", rows, tag_removal=Removal.DELETE, deletes_tags=True)
     assert len(calls(plan, Stage.TAG_DELETES)) == 2
-    what_a_plan_keeps_of_its_inputs_makes_it_again(Case(rows, {}, ask("{}"), Step("{}", how), plan))
+    again = planned_again(plan, {key: rows[key] for key in keys_of(plan)}, is_begun=False, owns=True, deletes_tags=True)
+    assert again.plan.summary == plan.summary

@@ -49,10 +49,6 @@ def test_a_policy_removes_a_tag_that_no_manifest_declares(
     assert says_nothing(planned("{}", after, tag_removal=policy, deletes_tags=True))
 
 
-def test_forget_is_the_default() -> None:
-    assert actions(planned("{}", [RECORDED])) == {"tag/ACME-1": "forget"}
-
-
 def test_a_retired_tag_that_is_declared_again_is_reopened() -> None:
     rows = {TAG: RECORDED}
     retired = applied(rows, planned("{}", rows, tag_removal=Removal.RETIRE))
@@ -137,14 +133,6 @@ def test_a_protected_tag_is_kept_and_noted_once(policy: Removal) -> None:
     assert (notes(plan), plan.changes_something, plan.summary.kept) == ([("tag/ACME-1", "kept")], False, 1)
     assert says_nothing(planned("{}", applied(rows, plan), tag_removal=policy))
     assert actions(planned(removed(policy), rows, deletes_tags=True)) == {}
-
-
-def test_protection_is_lifted_by_applying_it() -> None:
-    protected, lifted = "tags: [{name: ACME-1, protect: true}]", "tags: [{name: ACME-1, protect: false}]"
-    rows = walked(protected)
-    plan = planned(lifted, rows)
-    assert (rows[TAG].protect, plan.changes, plan.sends_something) == (True, (), False)
-    assert actions(planned("{}", applied(rows, plan))) == {"tag/ACME-1": "forget"}
 
 
 # --- renames

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import asdict
 
-from syncengine.plan.calls import OPERATION_OF, Step
+from syncengine.plan.calls import Step
 from syncengine.plan.model import Plan
-from syncengine.resource import Key, Kind, Recorded, Removal, Status
-from syncengine.service.operations import BATCH_LIMIT, OPERATIONS
+from syncengine.resource import Kind, Recorded
+from syncengine.service.operations import BATCH_LIMIT
 
 from .applying import walked
-from .estate import FILE, actions, calls, items, notes, planned, row, says_nothing, steps
+from .estate import FILE, actions, calls, items, planned, row, says_nothing, steps
 
 EVERYTHING = """
 tagCategories: [{externalId: new-category}]
@@ -45,11 +44,6 @@ def test_stages_stand_in_their_order_and_calls_are_numbered_through_them() -> No
     assert ids == [f"c{number}" for number in range(1, len(ids) + 1)]
 
 
-def test_every_stage_has_its_operation() -> None:
-    assert OPERATION_OF.keys() == set(Step)
-    assert all(OPERATIONS[operation.id] is operation for operation in OPERATION_OF.values())
-
-
 def test_the_summary_counts_changes_and_requests() -> None:
     """Requests are all calls, and the session of the sweep around its own."""
     plan = everything()
@@ -67,24 +61,10 @@ def test_the_summary_counts_changes_and_requests() -> None:
     }
 
 
-BATCHES = {
-    Step.TAGS: "tags:\n" + "".join(f"  - name: N-{n}\n" for n in range(2 * BATCH_LIMIT + 1)),
-    Step.CATEGORIES: "tagCategories:\n" + "".join(f"  - externalId: N-{n}\n" for n in range(2 * BATCH_LIMIT + 1)),
-    Step.ACTIVITY_TYPES: "activityTypes:\n"
-    + "".join(f"  - {{code: N-{n}, label: L}}\n" for n in range(2 * BATCH_LIMIT + 1)),
-}
-
-
-@pytest.mark.parametrize("step", BATCHES)
-def test_batches_are_as_full_as_possible(step: Step) -> None:
-    plan = planned(BATCHES[step])
-    assert [len(call.items) for call in calls(plan, step)] == [BATCH_LIMIT, BATCH_LIMIT, 1]
+def test_batches_are_as_full_as_possible() -> None:
+    plan = planned("tags:\n" + "".join(f"  - name: N-{n}\n" for n in range(2 * BATCH_LIMIT + 1)))
+    assert [len(call.items) for call in calls(plan, Step.TAGS)] == [BATCH_LIMIT, BATCH_LIMIT, 1]
     assert plan.summary.requests == 3
-
-
-def test_single_calls_hold_one_item() -> None:
-    plan = planned("{}", [row(f"tag/N-{n}") for n in range(5)], tag_removal=Removal.RETIRE)
-    assert [len(call.items) for call in calls(plan, Step.KEYWORD_DELETES)] == [1] * 5
 
 
 def test_items_keep_the_order_of_the_manifests_and_know_their_lines() -> None:
@@ -98,35 +78,12 @@ def test_a_plan_does_not_depend_on_the_order_of_rows() -> None:
     assert (sorted(actions(plan)), plan.gate) == (sorted(actions(other)), other.gate)
 
 
-# --- nothing to do
-
-
-def test_an_empty_project_plans_nothing() -> None:
-    assert says_nothing(planned("{}"))
-
-
 def test_moved_lines_are_recorded_without_a_change() -> None:
     moved = "\n\ntags: [{name: ALFA}]"
     rows = walked("tags: [{name: ALFA}]")
     plan = planned(moved, rows)
     assert (plan.changes, plan.changes_something, plan.sends_something, len(plan.records)) == ((), False, False, 1)
     assert says_nothing(planned(moved, walked(moved, recorded=rows)))
-
-
-NOTED = {
-    "ignored": ("tags: [{name: ALFA}]", row("tag/ALFA", description="d")),
-    "create-only": ("activityTypes: [{code: A101, label: New}]", row("activity-type/A101", label="Old")),
-    "kept": ("{}", row("tag/ALFA", protect=True)),
-}
-
-
-@pytest.mark.parametrize("kind", NOTED)
-def test_notes_are_no_changes(kind: str) -> None:
-    """With notes alone `plan --detailed-exitcode` exits with 0 (docs/planning.md 2.5)."""
-    manifest, recorded = NOTED[kind]
-    plan = planned(manifest, [recorded])
-    assert ([said for _, said in notes(plan)], len(plan.records)) == ([kind], 1)
-    assert (plan.changes_something, plan.sends_something) == (False, False)
 
 
 # --- what a plan stands on (docs/planning.md 6)
@@ -146,9 +103,3 @@ def test_a_plan_with_a_sweep_has_digests_of_every_activity_type() -> None:
     recorded = [row("activity-type/A101", label="L"), row("activity-type/A102"), row("tag/OTHER")]
     plan = planned("activityTypes: [{code: A101, label: L}]\ntags: [{name: OTHER}]", recorded, sweep=True)
     assert {key for key in plan.prior if key.kind is Kind.ACTIVITY_TYPE} == {before.key for before in recorded[:2]}
-
-
-def test_digests_cover_status_and_doubt() -> None:
-    versions = ({}, {"doubtful": True}, {"status": Status.RELEASED}, {"url": "http://v"})
-    plans = [planned("tags: [{name: ALFA, url: http://u}]", [row("tag/ALFA", **more)]) for more in versions]
-    assert len({plan.prior[Key(Kind.TAG, "ALFA")] for plan in plans}) == len(plans)
