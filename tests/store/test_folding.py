@@ -44,13 +44,34 @@ ENDS = st.sampled_from(["settle", "identify", "part", "fail", "crash", "stop", "
 
 
 @dataclass
-class Model:
-    """The state as plain values."""
+class Life:
+    """A state, and its rows as plain values, which go through the same steps."""
 
+    state: State
     rows: dict[Key, Recorded] = field(default_factory=dict)
     open: set[Key] = field(default_factory=set)
 
-    def intend(self, effects: tuple[Effect, ...]) -> None:
+    def step(self, call: str, end: str, effects: tuple[Effect, ...]) -> None:
+        if end == "record":
+            self.state.record(effects)
+            self._recorded(effects)
+            return
+        self.state.intend({call: Attempt("upsertTags", effects)})
+        self._intended(effects)
+        if end in ("stop", "crash"):
+            self._next_run(is_ended=end == "stop")
+            return
+        accepted = {"fail": 0, "part": 1}.get(end, len(effects))
+        if accepted:
+            self._settle(call, effects[:accepted], call if end == "identify" else None)
+        if failed := effects[accepted:]:
+            self.state.fail([CallFailure(call, tuple(effect.key for effect in failed), "no")])
+            self._doubt({effect.key for effect in failed})
+
+    def seen(self) -> dict[Key, Recorded]:
+        return {key: replace(row, doubtful=row.doubtful or key in self.open) for key, row in self.rows.items()}
+
+    def _intended(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
             row = intended(self.rows.get(effect.key), effect)
             former = self.rows.get(effect.former) if effect.former and effect.former.kind is effect.key.kind else None
@@ -59,71 +80,32 @@ class Model:
             self.rows[effect.key] = row
             self.open.add(effect.key)
 
-    def settle(self, effects: tuple[Effect, ...], server_id: str | None = None) -> None:
+    def _settle(self, call: str, effects: tuple[Effect, ...], server_id: str | None) -> None:
+        ids = {effect.key: server_id for effect in effects} if server_id else {}
+        self.state.settle([Settlement(call, effects, ids)])
         for effect in effects:
             row = settled(self.rows[effect.key], effect)
             named = server_id is not None and row.status is not Status.DELETED
             self.rows[effect.key] = replace(row, server_id=server_id) if named else row
             self.open.discard(effect.key)
 
-    def doubt(self, keys: set[Key]) -> None:
+    def _doubt(self, keys: set[Key]) -> None:
         self.rows |= {key: replace(self.rows[key], doubtful=True) for key in keys}
         self.open -= keys
 
-    def record(self, effects: tuple[Effect, ...]) -> None:
+    def _next_run(self, *, is_ended: bool) -> None:
+        """A run without an end has died when the next run begins."""
+        if is_ended:
+            self.state.end_run("interrupted", {})
+        self.state.begin_run(run(next(RUNS)))
+        self._doubt(set(self.open))
+
+    def _recorded(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
             if old := self.rows.get(effect.key):
                 new = settled(intended(old, effect), effect)
                 status = effect.status or old.status
                 self.rows[effect.key] = replace(new, doubtful=old.doubtful, confirmed=old.confirmed, status=status)
-
-    def seen(self) -> dict[Key, Recorded]:
-        return {key: replace(row, doubtful=row.doubtful or key in self.open) for key, row in self.rows.items()}
-
-
-@dataclass
-class Life:
-    """A state and its model that go through the same steps. Each of `ENDS` is a method."""
-
-    state: State
-    model: Model
-
-    def step(self, number: int, end: str, effects: tuple[Effect, ...]) -> None:
-        call = f"call-{number}"
-        if end != "record":
-            self.state.intend({call: Attempt("upsertTags", effects)})
-            self.model.intend(effects)
-        getattr(self, f"_{end}")(call, effects)
-
-    def _identify(self, call: str, effects: tuple[Effect, ...]) -> None:
-        self._settle(call, effects, call)
-
-    def _record(self, _call: str, effects: tuple[Effect, ...]) -> None:
-        self.state.record(effects)
-        self.model.record(effects)
-
-    def _stop(self, call: str, effects: tuple[Effect, ...]) -> None:
-        self.state.end_run("interrupted", {})
-        self._crash(call, effects)
-
-    def _settle(self, call: str, effects: tuple[Effect, ...], server_id: str | None = None) -> None:
-        ids = {effect.key: server_id for effect in effects} if server_id else {}
-        self.state.settle([Settlement(call, effects, ids)])
-        self.model.settle(effects, server_id)
-
-    def _part(self, call: str, effects: tuple[Effect, ...]) -> None:
-        self._settle(call, effects[:1])
-        if effects[1:]:
-            self._fail(call, effects[1:])
-
-    def _fail(self, call: str, effects: tuple[Effect, ...]) -> None:
-        self.state.fail([CallFailure(call, tuple(effect.key for effect in effects), "no")])
-        self.model.doubt({effect.key for effect in effects})
-
-    def _crash(self, _call: str, _leaves: tuple[Effect, ...]) -> None:
-        """A run without an end has died when the next run begins."""
-        self.state.begin_run(run(next(RUNS)))
-        self.model.doubt(set(self.model.open))
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +120,7 @@ def test_the_tables_hold_the_fold_of_the_effects(state: State, steps: list[tuple
     """After settled, failed, partial and crashed calls; rows with open intents are in doubt."""
     state.begin_run(run(next(RUNS)))
     state.forget(KEYS, 0.0)
-    life = Life(state, Model())
+    life = Life(state)
     for number, (end, effects) in enumerate(steps):
-        life.step(number, end, effects)
-        rows = {row.key: replace(row, run=None, plan=None) for row in state.rows()}
-        assert rows == life.model.seen()
+        life.step(f"call-{number}", end, effects)
+        assert {row.key: replace(row, run=None, plan=None) for row in state.rows()} == life.seen()

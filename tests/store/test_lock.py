@@ -27,11 +27,11 @@ from syncengine.state.lock import LockInfo
 from syncengine.state.records import Attempt
 from syncengine.state.store import State, open_state
 from syncengine.state.tables import LOCK, SESSIONS
+from tests.support.waiting import eventually
 
 from .estate import HERE, run, tag, whole
 
 ELSEWHERE = replace(HERE, host="elsewhere", job_url="https://ci/7")
-RIVAL = Path(__file__).with_name("rival.py")
 
 
 @dataclass
@@ -49,33 +49,25 @@ class Clock:
         self.at += max(seconds, 0.001)
 
 
-@dataclass
-class Rival:
-    process: subprocess.Popen[str]
-
-    def hear(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
-
-    def tell(self, command: str) -> str:
-        """Give a command and return its answer."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{command}\n")
-        self.process.stdin.flush()
-        return "" if command == "stop" else self.hear()
-
-
 @contextmanager
-def rival(path: Path, lease_seconds: float = 60.0) -> Iterator[Rival]:
+def rival(path: Path, lease_seconds: float = 60.0) -> Iterator[subprocess.Popen[str]]:
     """Another process, which has the lock."""
-    command = [sys.executable, str(RIVAL), str(path), str(lease_seconds)]
+    command = [sys.executable, str(Path(__file__).with_name("rival.py")), str(path), str(lease_seconds)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        other = Rival(process)
         try:
-            assert other.hear() == "held"
-            yield other
+            assert process.stdout is not None
+            assert process.stdout.readline() == "held\n"
+            yield process
         finally:
             process.kill()
+
+
+def tried(process: subprocess.Popen[str]) -> str:
+    """How a write of the other process ends."""
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return process.stdout.readline().strip()
 
 
 def opened(path: Path, clock: Clock) -> State:
@@ -89,41 +81,44 @@ def state(path: Path) -> Iterator[State]:
         yield opened
 
 
-def test_a_refused_lock_names_its_holder(state: State, path: Path) -> None:
-    """User, host, process, command, job, since and until when, and the id to unlock by."""
+def test_a_refused_lock_names_its_holder_until_it_is_released(state: State, path: Path) -> None:
+    """User, host, process, command, job, since and until when, and the id to unlock by.
+
+    A second release does nothing, and does not release the lock of another process.
+    """
     lease = state.lock(ELSEWHERE, wait=0, request_timeout=0, new_id=lambda: "abc123")
-    with open_state(str(path), write=True) as other, pytest.raises(LockHeld) as refusal:
-        other.lock(HERE, wait=0, request_timeout=0)
-    assert refusal.value.exit_code is ExitCode.LOCKED
-    facts = (HERE.user, "elsewhere", str(HERE.pid), "apply", "https://ci/7", "abc123", "since 20", "lease until 20")
-    assert [fact for fact in facts if fact not in refusal.value.message] == []
-    assert state.current_lock() == lease.info
-
-
-def test_a_released_lock_is_free(state: State, path: Path) -> None:
-    """A second release does nothing, and does not release the lock of another process."""
-    lease = state.lock(HERE, wait=0, request_timeout=0)
-    lease.release()
-    assert (state.current_lock(), lease.remaining()) == (None, 0)
-    with open_state(str(path), write=True) as other, other.lock(ELSEWHERE, wait=0, request_timeout=0) as second:
+    with open_state(str(path), write=True) as other:
+        with pytest.raises(LockHeld) as refusal:
+            other.lock(HERE, wait=0, request_timeout=0)
+        assert refusal.value.exit_code is ExitCode.LOCKED
+        facts = (HERE.user, "elsewhere", str(HERE.pid), "apply", "https://ci/7", "abc123", "since 20", "lease until 20")
+        assert [fact for fact in facts if fact not in refusal.value.message] == []
+        assert state.current_lock() == lease.info
         lease.release()
-        assert state.current_lock() == second.info
+        assert (state.current_lock(), lease.remaining()) == (None, 0)
+        with other.lock(ELSEWHERE, wait=0, request_timeout=0) as second:
+            lease.release()
+            assert state.current_lock() == second.info
 
 
-@pytest.mark.parametrize(("watched", "taken"), [(89.0, False), (91.0, True)])
-def test_a_lock_of_another_machine_is_taken_after_its_heartbeat_stopped(
-    path: Path, watched: float, taken: bool
-) -> None:
-    """The waiting process measures 60 s of lease and 30 s of request timeout by its own clock."""
-    clock = Clock()
-    with open_state(str(path), write=True) as first, opened(path, clock) as other:
-        first.lock(ELSEWHERE, wait=0, request_timeout=0)
-        if taken:
-            lease = other.lock(HERE, wait=watched, request_timeout=30, sleep=clock.sleep)
-            assert (lease.epoch, lease.quiet) == (2, pytest.approx(30, abs=0.3))
-        else:
-            with pytest.raises(LockHeld):
-                other.lock(HERE, wait=watched, request_timeout=30, sleep=clock.sleep)
+def test_a_lock_of_another_machine_is_taken_after_its_heartbeat_stopped(path: Path) -> None:
+    """The waiting process measures 60 s of lease and 30 s of request timeout by its own clock.
+
+    The wall clock ends a lease, too, as it goes on while a machine is suspended. A process whose lock was forced
+    notices at its next renewal, so `quiet` is negative until its lease would have ended.
+    """
+    clock, its = Clock(), Clock()
+    with open_state(str(path), write=True, now=its.now) as first, opened(path, clock) as other:
+        held = first.lock(ELSEWHERE, wait=0, request_timeout=0)
+        assert 50 < held.remaining() <= 60
+        its.at += 61
+        assert held.remaining() == 0
+        with pytest.raises(LockHeld):
+            other.lock(HERE, wait=89.0, request_timeout=30, sleep=clock.sleep)
+        lease = other.lock(HERE, wait=91.0, request_timeout=30, sleep=clock.sleep)
+        assert (lease.epoch, lease.quiet) == (2, pytest.approx(30, abs=0.3))
+        assert first.force_unlock(lease.info.id)
+        assert first.lock(HERE, wait=0, request_timeout=0).quiet == -60
 
 
 def test_a_process_with_a_clock_ahead_does_not_take_a_live_lock(url: str) -> None:
@@ -204,16 +199,15 @@ def test_a_process_suspended_between_two_rows_does_not_block_the_lock(database: 
             stopped.result()
 
 
-def test_a_transaction_may_be_idle_for_30_seconds_at_most(database: str) -> None:
+@pytest.mark.parametrize(("options", "limit"), [("", "30s"), (f"?{IDLE}7s", "7s")])
+def test_a_transaction_may_be_idle_for_30_seconds_at_most(database: str, options: str, limit: str) -> None:
     """In states, sinks and sources, unless the URL sets another limit."""
-    show = sa.text("SHOW idle_in_transaction_session_timeout")
-    with open_state(database, write=True) as state, state.database.transaction() as connection:
-        assert connection.execute(show).scalar() == "30s"
-    for options, limit in (("", "30s"), (f"?{IDLE}7s", "7s")):
-        engine = open_engine(f"{database}{options}", "the ledger")
-        with engine.connect() as connection:
-            assert connection.execute(show).scalar() == limit
-        engine.dispose()
+    engine = open_engine(f"{database}{options}", "the ledger")
+    with open_state(f"{database}{options}", write=True) as state:
+        for each in (state.database.engine, engine):
+            with each.connect() as connection:
+                assert connection.exec_driver_sql("SHOW idle_in_transaction_session_timeout").scalar() == limit
+    engine.dispose()
 
 
 def test_a_lock_is_waited_for_as_long_as_given(path: Path) -> None:
@@ -227,15 +221,6 @@ def test_a_lock_is_waited_for_as_long_as_given(path: Path) -> None:
     assert sum(clock.naps) == pytest.approx(5, abs=0.01)
     assert max(clock.naps) <= 0.25
     assert [info.id for info in waited_for] == [lease.info.id]
-
-
-def test_a_force_unlocked_process_may_have_calls_open_for_a_lease(path: Path) -> None:
-    """It notices at its next renewal, so `quiet` is negative until the lease would have ended."""
-    clock = Clock()
-    with open_state(str(path), write=True) as first, opened(path, clock) as other:
-        held = first.lock(ELSEWHERE, wait=0, request_timeout=0)
-        assert other.force_unlock(held.info.id)
-        assert other.lock(HERE, wait=0, request_timeout=0).quiet == -60
 
 
 def test_a_lock_by_hand_ends_only_by_its_id(path: Path) -> None:
@@ -266,22 +251,17 @@ def test_a_force_unlocked_process_cannot_write(state: State) -> None:
     assert state.history(tag("a")) == []
 
 
-def test_a_heartbeat_extends_the_lock(state: State, path: Path) -> None:
-    with rival(path, lease_seconds=1.0):
-        first, deadline = state.current_lock(), time.monotonic() + 20
-        while (now := state.current_lock()) == first and time.monotonic() < deadline:
-            time.sleep(0.05)
-    assert first is not None and first.expires is not None
-    assert now is not None and now.expires is not None
-    assert now.epoch == first.epoch
-    assert now.expires > first.expires
-
-
 def test_the_lock_of_a_killed_process_is_taken_at_once(state: State, path: Path) -> None:
-    """Although its lease has not ended; the rows of its open calls are in doubt."""
-    with rival(path) as other:
-        assert other.tell("intend") == "intended"
-        other.process.send_signal(signal.SIGKILL)
+    """Although its lease has not ended, which its heartbeat extends; the rows of its open calls are in doubt."""
+    with rival(path, lease_seconds=2.0) as other:
+        first = state.current_lock()
+        assert first is not None and first.expires is not None
+        eventually(lambda: state.current_lock() != first)
+        now = state.current_lock()
+        assert now is not None and now.expires is not None
+        assert (now.epoch, now.expires > first.expires) == (first.epoch, True)
+        assert tried(other).endswith("intended")
+        other.send_signal(signal.SIGKILL)
         state.lock(HERE, wait=5, request_timeout=60)
         state.begin_run(run())
     assert [(row.key.name, row.doubtful) for row in state.rows()] == [("rival", True)]
@@ -292,25 +272,14 @@ def test_the_lock_of_a_killed_process_is_taken_at_once(state: State, path: Path)
 def test_a_process_that_slept_through_its_lease_cannot_write(state: State, path: Path) -> None:
     """It wakes with no time left of its lease."""
     with rival(path, lease_seconds=1.0) as other:
-        other.tell("stop")
-        os.waitpid(other.process.pid, os.WUNTRACED)
+        other.send_signal(signal.SIGSTOP)
+        os.waitpid(other.pid, os.WUNTRACED)
         lease = state.lock(HERE, wait=20, request_timeout=0.1)
         state.begin_run(run())
-        other.process.send_signal(signal.SIGCONT)
-        assert float(other.hear()) == 0
-        assert other.tell("intend") == "lock-lost"
+        other.send_signal(signal.SIGCONT)
+        assert tried(other) == "0 lock-lost"
         assert lease.remaining() > 0
     assert list(state.rows()) == []
-
-
-def test_a_lease_ends_by_the_wall_clock_too(path: Path) -> None:
-    """The wall clock goes on while a machine is suspended."""
-    clock = Clock()
-    with open_state(str(path), write=True, now=clock.now) as state:
-        lease = state.lock(HERE, wait=0, request_timeout=0)
-        assert 50 < lease.remaining() <= 60
-        clock.at += 61
-        assert lease.remaining() == 0
 
 
 def test_only_a_process_of_this_machine_can_be_known_to_have_ended() -> None:

@@ -29,27 +29,19 @@ NOBODY = 65534
 
 
 @contextmanager
-def ordinary_user(*paths: Path) -> Iterator[None]:
-    """Run as a user who owns these paths; root could write anywhere."""
-    if os.geteuid() != 0:
-        yield
-        return
-    for path in paths:
-        os.chown(path, NOBODY, NOBODY)
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
-@contextmanager
 def sealed(folder: Path) -> Iterator[None]:
+    """A folder that is read-only to an ordinary user, who owns it and its files; root could write anywhere."""
     folder.chmod(0o555)
+    is_root = os.geteuid() == 0
+    if is_root:
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, NOBODY, NOBODY)
+        os.seteuid(NOBODY)
     try:
-        with ordinary_user(folder, *folder.iterdir()):
-            yield
+        yield
     finally:
+        if is_root:
+            os.seteuid(0)
         folder.chmod(0o755)
 
 
@@ -60,26 +52,14 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def left_by_a_crash(path: Path, folder: Path) -> Path:
-    """A copy of a state as a killed process leaves it: the last commits are only in its -wal file."""
-    with applying(str(path)) as state:
-        applied(state, "c", whole(tag("a")))
-        assert state.lease is not None
-        state.lease.release()  # this process is alive, and would hold the lock in the copy as well
-        for file in path.parent.glob("state.db*"):
-            shutil.copy(file, folder)
-    assert (folder / "state.db-wal").stat().st_size > 0
-    return folder / "state.db"
-
-
 def names(path: Path) -> list[str]:
     with open_state(str(path), write=False) as state:
         return [row.key.name for row in state.rows()]
 
 
 def refusal(path: Path | str, *, write: bool) -> SyncengineError:
-    with pytest.raises(SyncengineError) as refused:
-        open_state(str(path), write=write).close()
+    with pytest.raises(SyncengineError) as refused, open_state(str(path), write=write) as state:
+        list(state.rows())
     assert "\n" not in refused.value.message
     return refused.value
 
@@ -106,13 +86,18 @@ def test_a_new_state_is_for_its_owner_and_keeps_its_lineage(path: Path) -> None:
         assert state.facts().lineage == lineage != ""
 
 
-def test_a_state_at_rest_is_one_file(path: Path) -> None:
-    """It can be copied and cached, and reading it adds no file."""
+def test_a_state_at_rest_is_one_file(folder: Path) -> None:
+    """It can be copied and cached, and reading it adds no file, so that it can be read in a read-only folder, too."""
+    path = folder / "state.db"
     with applying(str(path)) as state:
         applied(state, "c", whole(tag("a")))
     before = path.read_bytes()
+    with sealed(folder):
+        with pytest.raises(PermissionError):
+            (folder / "other").touch()
+        assert names(path) == ["a"]
     assert names(path) == ["a"]
-    assert [file.name for file in path.parent.iterdir()] == ["state.db"]
+    assert [file.name for file in folder.iterdir()] == ["state.db"]
     assert path.read_bytes() == before
 
 
@@ -127,29 +112,19 @@ def test_a_reader_sees_what_a_concurrent_writer_committed(path: Path) -> None:
         assert [row.key.name for row in reader.rows()] == ["a", "aa", "b"]
 
 
-def test_a_state_in_a_read_only_folder_can_be_read(folder: Path) -> None:
-    """A state at rest needs no other file."""
-    path = folder / "state.db"
+def test_the_next_writer_recovers_a_crashed_state(path: Path, folder: Path) -> None:
+    """No committed change is lost. In a read-only folder, where SQLite could not recover it, it is refused."""
     with applying(str(path)) as state:
         applied(state, "c", whole(tag("a")))
+        assert state.lease is not None
+        state.lease.release()  # this process is alive, and would hold the lock in the copy as well
+        for file in path.parent.glob("state.db*"):
+            shutil.copy(file, folder)
+    assert (folder / "state.db-wal").stat().st_size > 0
+    (folder / "state.db-shm").unlink()
     with sealed(folder):
-        with pytest.raises(PermissionError):
-            (folder / "other").touch()
-        assert names(path) == ["a"]
-
-
-def test_a_crashed_state_in_a_read_only_folder_is_refused(path: Path, folder: Path) -> None:
-    """SQLite would have to recover it; the error says so."""
-    copy = left_by_a_crash(path, folder)
-    Path(f"{copy}-shm").unlink()
-    with sealed(folder), pytest.raises(SyncengineError) as refused:
-        names(copy)
-    assert refused.value.code in ("state-unreadable", "state-read-only")
-
-
-def test_the_next_writer_recovers_a_crashed_state(path: Path, folder: Path) -> None:
-    """No committed change is lost."""
-    with applying(str(left_by_a_crash(path, folder)), run(2)) as state:
+        assert refusal(folder / "state.db", write=False).code in ("state-unreadable", "state-read-only")
+    with applying(str(folder / "state.db"), run(2)) as state:
         assert [row.key.name for row in state.rows()] == ["a"]
         assert [r.outcome for r in state.runs(9)] == [None, "died"]
 
@@ -219,18 +194,13 @@ def test_a_file_that_is_no_state_is_refused_and_unchanged(
     [(0, False, "state-unreadable", "permission is denied"), (0o400, True, "state-read-only", "")],
 )
 def test_a_state_without_the_rights_is_refused(folder: Path, mode: int, write: bool, code: str, words: str) -> None:
-    """An apply learns it before it sends a request."""
+    """An apply learns it before it sends a request. So it does where a file has the name of the folder."""
     path = folder / "state.db"
     open_state(str(path), write=True).close()
     path.chmod(mode)
     with sealed(folder):
         refused = refusal(path, write=write)
     assert (refused.code, words in refused.message) == (code, True)
-
-
-def test_a_folder_that_cannot_be_created_is_refused(path: Path) -> None:
-    """A file has the name of the folder."""
-    path.write_text("")
     assert refusal(path / "state.db", write=True).code == "state-io"
 
 
@@ -252,13 +222,15 @@ def test_no_refusal_of_a_url_shows_a_password(url: str) -> None:
 
 
 def test_a_full_disk_leaves_nothing_half_written(path: Path) -> None:
-    """The intent fails before its call is sent, and earlier rows are intact."""
+    """The intent fails before its call is sent, and earlier rows are intact. So does invalid Unicode."""
 
     def limit(connection: sqlite3.Connection, *_: object) -> None:
         connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
 
     with applying(str(path)) as state:
         applied(state, "c", whole(tag("a")))
+        with pytest.raises(SyncengineError, match="invalid Unicode"):
+            state.intend({"c": Attempt("upsertTags", (whole(tag("\ud800")),))})
         event.listen(state.database.engine, "checkout", limit)
         with pytest.raises(SyncengineError, match="disk is full") as refusal:
             state.intend({"d": Attempt("upsertTags", tuple(whole(tag(f"t{n}"), url="x" * 99) for n in range(2000)))})
@@ -266,11 +238,6 @@ def test_a_full_disk_leaves_nothing_half_written(path: Path) -> None:
         assert [(row.key.name, row.doubtful) for row in state.rows()] == [("a", False)]
         assert state.history(tag("t0")) == []
     assert names(path) == ["a"]
-
-
-def test_text_with_half_a_surrogate_pair_is_refused(path: Path) -> None:
-    with applying(str(path)) as state, pytest.raises(SyncengineError, match="invalid Unicode"):
-        state.intend({"c": Attempt("upsertTags", (whole(tag("\ud800")),))})
 
 
 def test_concurrent_first_runs_create_one_state(path: Path) -> None:

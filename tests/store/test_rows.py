@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from syncengine.content import sha256_at, sha256_of, sha256_of_parts, sha256_of_values
 from syncengine.effects import Effect
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status
+from syncengine.state.codec import digest
 from syncengine.state.database import LockLost
 from syncengine.state.folder_memory import FolderMemory
 from syncengine.state.records import Attempt, CallFailure, Settlement
@@ -59,14 +62,6 @@ def test_any_rows_are_read_as_they_were_written(
         assert found.get([*keys, Key(Kind.TAG, "not there")]) == {row.key: row for row in in_order}
         for row in in_order:
             assert row.doubtful is (row.key in keys[:flying] or written[row.key].doubtful)
-
-
-def test_more_names_than_one_query_takes_are_all_found(path: Path) -> None:
-    keys = [tag(f"T-{number}") for number in range(1_201)] + [category(f"C-{number}") for number in range(501)]
-    with applying(str(path)) as state:
-        state.put([Recorded(key) for key in keys])
-    with open_state(str(path), write=False) as found:
-        assert set(found.get(keys)) == set(keys)
 
 
 @pytest.mark.parametrize("name", ["a b.db", "50%.db", "what?.db", "a#b.db", "ü.db", "a&mode=rw.db"])
@@ -128,49 +123,61 @@ def test_removals_lists_what_plans_took_away(url: str) -> None:
         assert state.removals(found[-1].at + 1) == []
 
 
-# --- writes
-
-
-def test_a_settled_call_leaves_a_certain_row_with_its_run_and_plan(state: State) -> None:
-    applied(state, "c", whole(A, description="x"), a="17")
-    row = state.get([A])[A]
-    assert (row.doubtful, row.confirmed, row.server_id) == (False, True, "17")
-    assert (row.run, row.plan, row.body.fields) == ("run-1", "plan-1", {"description": "x", "visibility": "PUBLIC"})
-
-
-@pytest.mark.parametrize("orderly", [True, False])
-def test_rows_of_open_calls_stay_in_doubt_after_their_run(url: str, orderly: bool) -> None:
-    """Whether the run died or was interrupted, until the row is sent again."""
+@pytest.mark.parametrize(
+    ("end", "listed", "used"),
+    [
+        ("complete", "complete", True),
+        ("incomplete", "incomplete", True),
+        ("interrupted", "interrupted", False),
+        (None, "died", False),
+    ],
+)
+def test_a_run_that_ends_leaves_open_calls_in_doubt_and_uses_its_plan(
+    url: str, end: str | None, listed: str, used: bool
+) -> None:
+    """Until the row is sent again. The plan of a run that was interrupted or died can be applied again."""
     with applying(url) as state:
         state.intend({"c": Attempt("upsertTags", (whole(A),))})
-        if orderly:
-            state.end_run("interrupted", {})
+        assert not state.plan_ended("plan-1")
+        if end:
+            state.end_run(end, {})
+        assert state.plan_ended("plan-1") is used
     with applying(url, run(2)) as state:
         assert state.get([A])[A].doubtful
-        assert [r.outcome for r in state.runs(5)] == [None, "interrupted" if orderly else "died"]
+        assert [r.outcome for r in state.runs(5)] == [None, listed]
         applied(state, "d", whole(A))
         assert not state.get([A])[A].doubtful
 
 
-def test_put_replaces_whole_rows_and_forget_removes_and_counts_them(state: State) -> None:
-    """An import sets the run and plan of each row."""
-    applied(state, "c", whole(A, description="x"))
+def test_each_write_of_rows_is_recorded(state: State) -> None:
+    """A settled call leaves a certain row with its run and plan. `put` replaces whole rows, and `forget` removes them.
+
+    `doubt_all`, for `--reassert`, leaves out deleted rows, which would be deleted again.
+    """
+    applied(state, "c", whole(A, description="x"), a="17")
+    row = state.get([A])[A]
+    assert (row.doubtful, row.confirmed, row.server_id) == (False, True, "17")
+    assert (row.run, row.plan, row.body.fields) == ("run-1", "plan-1", {"description": "x", "visibility": "PUBLIC"})
     state.put([Recorded(A, doubtful=True, server_id="9"), Recorded(B)])
-    assert state.get([A, B]) == {
-        A: Recorded(A, doubtful=True, server_id="9", run="run-1", plan="plan-1"),
-        B: Recorded(B, run="run-1", plan="plan-1"),
-    }
+    put = {"run": "run-1", "plan": "plan-1"}
+    assert state.get([A, B]) == {A: Recorded(A, doubtful=True, server_id="9", **put), B: Recorded(B, **put)}
     assert state.forget([A, tag("none")]) == 1
     assert [row.key for row in state.rows()] == [B]
+    applied(state, "d", whole(A), Effect(key=B, status=Status.DELETED))
+    assert state.doubt_all() == 1
+    assert {key: row.doubtful for key, row in state.get([A, B]).items()} == {A: True, B: False}
 
 
 def test_rows_are_sorted_by_kind_and_by_code_points_of_names(url: str) -> None:
-    """Whatever the locale of the database is."""
+    """Whatever the locale of the database is, and however many names are asked for."""
     names = ["a", "B", "ä", "Z", "-", "_b"]
     with applying(url) as state:
         applied(state, "c", *(whole(tag(name)) for name in names), whole(category("z")))
         assert [row.key for row in state.rows()] == [category("z"), *map(tag, sorted(names))]
         assert [row.key for row in state.rows(Kind.CATEGORY)] == [category("z")]
+        keys = [tag(f"T-{number}") for number in range(1_201)] + [category(f"C-{number}") for number in range(501)]
+        state.put([Recorded(key) for key in keys])
+        assert set(state.get(keys)) == set(keys)
 
 
 def test_members_are_all_tags_that_a_category_may_hold(state: State) -> None:
@@ -194,23 +201,22 @@ def test_members_are_all_tags_that_a_category_may_hold(state: State) -> None:
     assert members() == ["deleting", "id", "in"]
 
 
-def test_doubt_all_does_not_affect_deleted_rows(state: State) -> None:
-    """`--reassert` does not delete them again."""
-    applied(state, "c", whole(A), whole(B))
-    applied(state, "d", Effect(key=B, status=Status.DELETED))
-    assert state.doubt_all() == 1
-    assert {key: row.doubtful for key, row in state.get([A, B]).items()} == {A: True, B: False}
-
-
 def test_facts_keep_values_that_are_not_set_again(url: str) -> None:
-    """The commit is that of the last run that sent something, even if it died, or had nothing to send."""
+    """The commit is that of the last run that sent something, even if it died, or had nothing to send.
+
+    Sessions stay open until they are closed, also those of a run that died.
+    """
     with applying(url) as state:
         lineage = state.facts().lineage
         state.set_facts(base_url="https://x", team="Patents")
         state.set_facts(owns_activity_types=True)
         assert state.facts().commit is None
+        for session in ("s1", "s2"):
+            state.session_opened(session)
+        state.session_closed("s1")
         state.end_run("complete", {})
         state.begin_run(run(2))
+        assert state.open_sessions() == ["s2"]
         state.end_run("refused", {})
         facts = state.facts()
         assert (facts.base_url, facts.team, facts.owns_activity_types) == ("https://x", "Patents", True)
@@ -219,23 +225,6 @@ def test_facts_keep_values_that_are_not_set_again(url: str) -> None:
         state.intend({"c": Attempt("upsertTags", (whole(A),))})
     with open_state(url, write=False) as reader:
         assert reader.facts().commit == "commit-3"
-
-
-def test_sessions_stay_open_until_they_are_closed(state: State) -> None:
-    """Also those of a run that died."""
-    state.session_opened("s1")
-    state.session_opened("s2")
-    state.session_closed("s1")
-    state.begin_run(run(2))
-    assert state.open_sessions() == ["s2"]
-
-
-@pytest.mark.parametrize(("outcome", "used"), [("complete", True), ("incomplete", True), ("interrupted", False)])
-def test_a_plan_is_used_up_by_a_run_that_ends(state: State, outcome: str, used: bool) -> None:
-    """An interrupted plan can be applied again."""
-    assert not state.plan_ended("plan-1")
-    state.end_run(outcome, {})
-    assert state.plan_ended("plan-1") is used
 
 
 def test_a_call_that_failed_and_then_settled_is_settled(state: State) -> None:
@@ -289,3 +278,55 @@ def test_a_plan_that_ends_after_an_apply_leaves_the_later_mark(url: str, tmp_pat
     assert last.number > as_planned.last.number
     memory.remember(as_planned)
     assert memory.last() == last
+
+
+# --- digests of rows and values, which are stored and shown
+
+
+FULL = Recorded(
+    tag("ACME-0042"),
+    Body({"category": "acme", "excludeTagNameKeyword": False, "list": ("b", "a")}, ("b", "a"), {"Client": "ACME"}),
+    Status.RETIRED,
+    doubtful=True,
+    confirmed=True,
+    server_id="17",
+    source=Source("a.yaml", 3, Row("data.csv", 4711)),
+    protect=True,
+    former_categories=("category/old", "id/9"),
+)
+
+
+def test_order_writer_and_place_do_not_change_a_digest() -> None:
+    """A saved plan depends on the content of a row, not on who wrote it or where it is declared."""
+    body = Body(dict(reversed(FULL.body.fields.items())), ("a", "b"), FULL.body.metadata)
+    assert digest(replace(FULL, body=body)) == digest(FULL)
+    assert digest(replace(FULL, run="r", plan="p", source=None, confirmed=False)) == digest(FULL)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(FULL, doubtful=False),
+        replace(FULL, status=Status.ACTIVE),
+        replace(FULL, server_id="18"),
+        replace(FULL, protect=False),
+        replace(FULL, former_categories=()),
+        replace(FULL, key=tag("ACME-0043")),
+        replace(FULL, body=replace(FULL.body, keywords=("a",))),
+        replace(FULL, body=replace(FULL.body, metadata={})),
+        None,
+    ],
+)
+def test_whatever_a_plan_depends_on_changes_the_digest(other: Recorded | None) -> None:
+    """Status, doubt, server id, protection and every part of the body, and whether the row exists at all."""
+    assert digest(other) != digest(FULL)
+
+
+def test_digests_keep_the_values_that_are_stored(tmp_path: Path) -> None:
+    """For text, bytes, parts, files and values; the order of keys does not matter."""
+    (tmp_path / "ab").write_bytes(b"ab")
+    of_bytes = {sha256_of("ab"), sha256_of(b"ab"), sha256_of_parts(iter((b"a", b"b"))), sha256_at(tmp_path / "ab")}
+    assert {text[:16] for text in of_bytes} == {"fb8e20fc2e4c3f24"}
+    assert sha256_of("grün").startswith("fe263064ba02eaea")
+    for values in ({"b": 2, "a": None}, {"a": None, "b": 2}):
+        assert sha256_of_values((1, values)).startswith("749b2a8886e05ca3")
