@@ -156,21 +156,6 @@ def test_the_comment_is_the_one_that_is_published(team: Clone) -> None:
     assert lasting(written) == lasting(shown)
 
 
-def assert_pictured(browser: Chrome, team: Clone, name: str, width: int, scheme: str, height: int = 0) -> None:
-    """The picture was made from the current page; with `height` 0, it is as high as the page."""
-    file = IMAGES / f"plan-{name}.png"
-    with emulated(browser, width, scheme, height or 900):
-        browser.get((team.folder / "plan.html").as_uri())
-        text, needed = browser.execute_script(WORDS)  # type: ignore[no-untyped-call] # selenium has no types
-    says = hashlib.sha256((CHANGING.sub("", text) + page_file("pages.css")).encode()).hexdigest()
-    comment = f"Comment\0{says}".encode()
-    if WRITES and not (file.exists() and comment in file.read_bytes()):
-        with emulated(browser, width, scheme, height or needed):
-            file.write_bytes(commented(browser.get_screenshot_as_png(), comment))
-    picture = file.read_bytes()
-    assert (comment in picture, len(picture) <= LARGEST) == (True, True)
-
-
 def commented(picture: bytes, comment: bytes) -> bytes:
     """The PNG with a comment after its first 33 bytes, which are the signature and the header."""
     text = b"tEXt" + comment
@@ -179,15 +164,27 @@ def commented(picture: bytes, comment: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "width", "height", "scheme"), [("wide", 1280, 1450, "light"), ("narrow", 390, 780, "dark")]
+    ("made", "name", "width", "height", "scheme"),
+    [
+        ("team", "wide", 1280, 1450, "light"),
+        ("team", "narrow", 390, 780, "dark"),
+        ("firm", "light", 1280, 0, "light"),  # the README's, in light and dark colours
+        ("firm", "dark", 1280, 0, "dark"),
+    ],
 )
-def test_the_pictures_of_a_pull_request_are_of_its_page(
-    chromium: Chrome, team: Clone, name: str, width: int, height: int, scheme: str
+def test_a_picture_is_of_the_current_page(
+    request: pytest.FixtureRequest, chromium: Chrome, made: str, name: str, width: int, height: int, scheme: str
 ) -> None:
-    assert_pictured(chromium, team, name, width, scheme, height)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_pictures_of_a_reviewed_plan_are_of_its_page(chromium: Chrome, firm: Clone, scheme: str) -> None:
-    """These are the README's pictures, in light and dark colours."""
-    assert_pictured(chromium, firm, scheme, 1280, scheme)
+    """With height 0, it is as high as the page."""
+    clone: Clone = request.getfixturevalue(made)
+    file = IMAGES / f"plan-{name}.png"
+    with emulated(chromium, width, scheme, height or 900):
+        chromium.get((clone.folder / "plan.html").as_uri())
+        text, needed = chromium.execute_script(WORDS)  # type: ignore[no-untyped-call] # selenium has no types
+    says = hashlib.sha256((CHANGING.sub("", text) + page_file("pages.css")).encode()).hexdigest()
+    comment = f"Comment\0{says}".encode()
+    if WRITES and not (file.exists() and comment in file.read_bytes()):
+        with emulated(chromium, width, scheme, height or needed):
+            file.write_bytes(commented(chromium.get_screenshot_as_png(), comment))
+    picture = file.read_bytes()
+    assert (comment in picture, len(picture) <= LARGEST) == (True, True)

@@ -14,8 +14,21 @@ from msgspec.structs import replace
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Base, Plan, Wait
 from syncengine.render.style import Links, Look
-from syncengine.resource import Body, Source
-from tests.render.samples import HOSTILE, at, category, everything, field, hostile, plan_html, plan_of, tag
+from syncengine.resource import Body
+from tests.render.samples import (
+    HOSTILE,
+    at,
+    category,
+    changing,
+    creating,
+    everything,
+    field,
+    hostile,
+    plan_html,
+    plan_of,
+    tag,
+    updating,
+)
 
 from .conftest import LOOKS, Shown, assert_fits, emulated
 
@@ -29,24 +42,16 @@ LOOK = Look(links=Links("https://git.example.com/acme/tags/blob/{commit}/{file}#
 MERGED = Wait("merged", "merged")
 
 
-def reviewed(number: int, file: str = "manifests/acme.yaml") -> Change:
+def reviewed(number: int) -> Change:
     text = f"Matter {number} of ACME"
-    changes = (field("description", text, f"{text} (reviewed)"),)
-    return Change(key=tag(f"ACME-{number}"), action=Action.UPDATE, source=Source(file, number), fields=changes)
+    return updating(f"ACME-{number}", field("description", text, f"{text} (reviewed)"), line=number)
 
 
 def many(count: int) -> Plan:
     """Many similar updates with one different update among them, and as many new tags that all differ."""
-    odd = Change(key=tag("ODD"), action=Action.UPDATE, source=at(7), fields=(field("description", "Patent", SECRET),))
-    created = [
-        Change(
-            key=tag(f"NEW-{n}"),
-            action=Action.CREATE,
-            source=Source("manifests/new.yaml", n + 1),
-            fields=(field("description", None, f"Opposition {n * 7919} of client {n % 13}"),),
-        )
-        for n in range(count // 2)
-    ]
+    odd = updating("ODD", field("description", "Patent", SECRET), line=7)
+    new = [field("description", None, f"Opposition {n * 7919} of client {n % 13}") for n in range(count // 2)]
+    created = [creating(f"NEW-{n}", words, line=n + 1) for n, words in enumerate(new)]
     return plan_of(*map(reviewed, range(1, count // 2)), odd, *created, *everything().changes)
 
 
@@ -139,15 +144,6 @@ def test_changes_that_wait_are_behind_one_line_and_have_a_filter(page: Page) -> 
     assert page.rows() == ["ACME-3"]
 
 
-def test_a_narrow_page_is_not_wider_than_its_screen(page: Page) -> None:
-    """Long words wrap."""
-    plan = plan_of(reviewed(1), team="T" * 90)
-    basis = replace(plan.basis, id="p-" + "0" * 80, commit="c0ffee" * 7, environment="E" * 90)
-    with emulated(page.browser, 390, "light"):
-        page.open(replace(plan, basis=basis), project="p" * 200)
-        assert_fits(page.browser)
-
-
 def test_hostile_text_runs_nothing_and_is_found(page: Page) -> None:
     page.open(hostile())
     page.fill("search", '<script>alert("x")</script>')
@@ -176,19 +172,17 @@ def test_without_scripts_everything_is_there_but_the_filters(page: Page) -> None
     assert (SECRET in html, "Matter 17 of ACME (reviewed)" in html) == (True, True)
 
 
+def leaving(name: str, action: Action, number: int, **more: Any) -> Change:
+    fields = {"description": f"Trade mark {number} of the old client", "visibility": "PRIVATE"}
+    removed = Body(fields, (f"OLD-{number}", f"EP {number * 7919}"), {"Client": f"Client {number}"})
+    return changing(tag(name), action, at(number), removed=removed, **more)
+
+
 def removals() -> Plan:
     """A deleted category with 40 tags, 60 retired tags, two deleted tags, and long names."""
     gone = category("old-client")
-
-    def removed(number: int) -> Body:
-        fields = {"description": f"Trade mark {number} of the old client", "visibility": "PRIVATE"}
-        return Body(fields, (f"OLD-{number}", f"EP {number * 7919}"), {"Client": f"Client {number}"})
-
-    def leaving(name: str, action: Action, number: int, **more: Any) -> Change:
-        return Change(key=tag(name), action=action, source=at(number), removed=removed(number), **more)
-
     return plan_of(
-        Change(key=gone, action=Action.DELETE, source=at(3), removed=Body({"label": "Old client"}, (), {})),
+        changing(gone, Action.DELETE, at(3), removed=Body({"label": "Old client"}, (), {})),
         *(leaving(f"OLD-{n}", Action.DELETE, n, cascade=gone) for n in range(40)),
         *(leaving(f"R-{n}", Action.RETIRE, n, keywords_deleted=(f"EP {n}",)) for n in range(100, 160)),
         *(leaving("N" * 200 + str(n), Action.DELETE, n) for n in range(200, 202)),
@@ -242,10 +236,17 @@ def test_removals_that_are_folded_open_to_their_values(page: Page) -> None:
             assert value in text
 
 
+def wordy() -> Plan:
+    """A plan whose basis is long words without a blank."""
+    plan = plan_of(reviewed(1), team="T" * 90)
+    return replace(plan, basis=replace(plan.basis, id="p-" + "0" * 80, commit="c0ffee" * 7, environment="E" * 90))
+
+
 PLANS: dict[str, Callable[[], Plan]] = {
     "1000": lambda: many(1_000),
     "hostile": hostile,
     "removals": removals,
+    "wordy": wordy,
 }
 
 
@@ -253,7 +254,7 @@ PLANS: dict[str, Callable[[], Plan]] = {
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_the_page_fits_its_screen(page: Page, plan: str, width: int, scheme: str) -> None:
     with emulated(page.browser, width, scheme):
-        page.open(PLANS[plan]())
+        page.open(PLANS[plan](), project="p" * 200)
         assert_fits(page.browser)
         page.fill("search", "a")
         assert_fits(page.browser)

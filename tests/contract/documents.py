@@ -80,9 +80,10 @@ LAST_ACCEPTED = "2026-11-28T11:56:47.905"
 APPLY = ("apply", "-y", "--lock-timeout", "0s", "--approve-deletes")
 DOCUMENTS = {
     "plan": Case(("plan", *JSON), fresh=True),
-    "plan-settled": Case(("plan", *JSON), fresh=True, situation="interrupted"),
+    "plan-settled": Case(("plan", "--detailed-exitcode", *JSON), fresh=True, situation="interrupted"),
     "report": Case((*APPLY, "APPROVED", *JSON), fresh=True),
     "diagnostics": Case(("validate", *JSON)),
+    "diagnostics-group": Case(("time", "show", "g-nowhere", *JSON), 1),
     "diagnostics-usage": Case(("plan", "nowhere", *JSON), 64),
     "render": Case(("render", "manifests/written.yaml", *JSON)),
     "test": Case(("test", *JSON), 1),

@@ -31,6 +31,7 @@ DATABASES = {
 """The SQL file of a situation → its database in a project."""
 FIRST = "planned"
 """The situation whose files have the tables of all."""
+NUMBERS = ("user_version", "application_id")
 BOOT = re.compile(r'("boot":"|boot )[0-9a-f-]{36}')
 HOST, PERSON = "desk", "robin"
 
@@ -106,7 +107,10 @@ def keep(folder: Path, situation: str, *files: str, url: str = "") -> None:
     to = TODAY / situation
     to.mkdir(parents=True, exist_ok=True)
     for name, database in DATABASES.items():
-        text = _told(_dumped(folder / database), folder)
+        with closing(sqlite3.connect(folder / database)) as connection:
+            numbers = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in NUMBERS}
+            lines = [*(f"PRAGMA {name} = {number};" for name, number in numbers.items()), *connection.iterdump(), ""]
+        text = _told("\n".join(lines), folder)
         text = text.replace(url, "sandbox") if url else text
         if situation == FIRST:
             (to / name).write_text(text, encoding="utf-8")
@@ -124,14 +128,6 @@ def _stored(situation: str, name: str) -> str:
         return text
     tables = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("INSERT"))
     return f"{tables}BEGIN;\n{rows.read_text(encoding='utf-8')}COMMIT;\n"
-
-
-def _dumped(path: Path) -> str:
-    with closing(sqlite3.connect(path)) as database:
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        (application,) = database.execute("PRAGMA application_id").fetchone()
-        pragmas = f"PRAGMA user_version = {version};\nPRAGMA application_id = {application};\n"
-        return pragmas + "\n".join(database.iterdump()) + "\n"
 
 
 def _told(text: str, folder: Path) -> str:

