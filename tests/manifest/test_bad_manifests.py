@@ -12,7 +12,7 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.reader import read
 
 from .bad import BAD
-from .loading import errors, loaded, problems
+from .loading import errors, problems
 
 
 @pytest.mark.parametrize(("text", "places", "says"), BAD.values(), ids=BAD.keys())
@@ -48,13 +48,8 @@ def test_errors_of_all_files_come_together_and_in_order(tmp_path: Path) -> None:
         "manifests/a.yaml": "tags: [\n",
         "manifests/c/d.json": '{"tags": [{"name": 1, "protect": "no"}]}',
     }
-    found = problems(tmp_path, files)
-    assert [(d.file, d.line) for d in found] == [
-        ("manifests/a.yaml", 1),
-        ("manifests/b.yaml", 2),
-        ("manifests/b.yaml", 3),
-        ("manifests/c/d.json", 1),
-    ]
+    places = [f"{d.file.removeprefix('manifests/')}:{d.line}" for d in problems(tmp_path, files) if d.file]
+    assert places == ["a.yaml:1", "b.yaml:2", "b.yaml:3", "c/d.json:1"]
 
 
 def test_a_broken_file_does_not_make_its_categories_unknown(tmp_path: Path) -> None:
@@ -73,12 +68,6 @@ def test_a_duplicate_in_another_file_names_the_first(tmp_path: Path) -> None:
     assert (found.code, found.file, found.line) == ("duplicate-resource", "manifests/b.yaml", 4)
     assert "manifests/a.yaml:2" in found.message
     assert found.address == "tag/Alpha"
-
-
-def test_categories_and_tags_of_one_name_are_different_resources(tmp_path: Path) -> None:
-    """A resource is identified by its kind and name."""
-    text = "tags: [{name: abc}]\ntagCategories: [{externalId: abc}]\nactivityTypes: [{code: abc, label: x}]\n"
-    assert len(loaded(tmp_path, {"manifests/m.yaml": text}).resources) == 3
 
 
 WRONG_BESIDE = {
@@ -128,7 +117,5 @@ def test_an_error_in_a_mapping_names_its_key(tmp_path: Path) -> None:
 def test_quotes_in_a_quoted_value_are_escaped_in_messages(tmp_path: Path) -> None:
     """This shows where the value ends. A backslash in a value without quotes is not escaped."""
     text = "tags:\n  - name: ' say \"hi\" \\'\n  - name: ' C:\\x'\n"
-    assert [d.message for d in problems(tmp_path, {"manifests/m.yaml": text})] == [
-        '`name` must not start or end with blanks: " say \\"hi\\" \\\\"',
-        '`name` must not start or end with blanks: " C:\\x"',
-    ]
+    shown = [d.message.partition(": ")[2] for d in problems(tmp_path, {"manifests/m.yaml": text})]
+    assert shown == ['" say \\"hi\\" \\\\"', '" C:\\x"']

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-from collections.abc import Callable
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from syncengine.errors import Problems
 from syncengine.manifest.cache import ManifestCache, Settled, seal, unseal
 from syncengine.manifest.context import LoadContext
-from syncengine.manifest.desired import manifest_set, read_all
+from syncengine.manifest.desired import Desired, manifest_set, read_all
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.read_file import NO_DEFAULTS
 from syncengine.manifest.resources import DefaultValues, ReadFile, Reading
@@ -22,8 +21,6 @@ from syncengine.project.load import load_project
 from syncengine.project.model import Level
 from syncengine.resource import Kind
 from tests.manifest.loading import write
-
-MORE = ReadFile(Reading("more.yaml"), "0")
 
 
 @pytest.fixture
@@ -81,66 +78,43 @@ def test_a_basis_is_not_used_for_other_levels_of_diagnostics(tmp_path: Path, fil
         assert cache.find_basis(entries, {"same-keyword": Level.ERROR}) is None
 
 
-def statement(sql: str) -> Callable[[Path], object]:
-    def change(path: Path) -> None:
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute(sql)
-
-    return change
-
-
-def a_folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def no_folder(path: Path) -> None:
-    shutil.rmtree(path.parent)
-    path.parent.write_text("a file where the folder should be")
-
-
-def other_tables(path: Path) -> None:
-    path.unlink()
-    statement("CREATE TABLE entry (something TEXT)")(path)
-    statement("CREATE TABLE basis (else_ TEXT)")(path)
-
-
-DAMAGE: dict[str, Callable[[Path], object]] = {
-    "truncated": lambda path: path.write_bytes(path.read_bytes()[:5000]),
-    "emptied": lambda path: path.write_bytes(b""),
-    "not a database": lambda path: path.write_bytes(b"this is not a database, whatever its name says" * 100),
-    "a folder": a_folder,
-    "no folder": no_folder,
-    "other tables": other_tables,
+DAMAGE = {
+    "truncated": "truncate -s 5000 cache.db",
+    "emptied": ": > cache.db",
+    "not a database": "yes 'no database, whatever its name says' | head -c 9999 > cache.db",
+    "a folder": "rm cache.db; mkdir cache.db",
+    "no folder": "rm -r ../cache; echo 'a file where the folder should be' > ../cache",
 }
-VALUES = ("NULL", "7", "'text'", "x'00'", "x'00' || {column}", "substr({column}, 1, 5)")
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_cache_is_ignored(tmp_path: Path, file: ManifestFile, damage: Callable[[Path], None]) -> None:
-    damage(filled(tmp_path, file))
+def test_a_damaged_cache_is_ignored(tmp_path: Path, file: ManifestFile, damage: str) -> None:
+    subprocess.run(["sh", "-ec", damage], cwd=filled(tmp_path, file).parent, check=True)
     assert not knows(tmp_path, file)[0]
     assert read_with(tmp_path, file)
 
 
-@pytest.mark.parametrize("value", VALUES)
+def change(path: Path, sql: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(sql)
+
+
+@pytest.mark.parametrize("tables", [("entry", "reading"), ("basis", "content")], ids=" ".join)
+def test_a_cache_with_other_tables_is_ignored(tmp_path: Path, file: ManifestFile, tables: tuple[str, str]) -> None:
+    table, column = tables
+    change(filled(tmp_path, file), f"ALTER TABLE {table} RENAME COLUMN {column} TO else_")
+    assert read_with(tmp_path, file)
+
+
+@pytest.mark.parametrize("value", ["NULL", "7", "'text'", "x'00'", "x'00' || {column}", "substr({column}, 1, 5)"])
 def test_a_damaged_row_is_ignored_and_an_entry_is_replaced(tmp_path: Path, file: ManifestFile, value: str) -> None:
     path = filled(tmp_path, file)
-    statement(f"UPDATE basis SET content = {value.format(column='content')}")(path)
+    change(path, f"UPDATE basis SET content = {value.format(column='content')}")
     assert knows(tmp_path, file) == (True, False, False)
-    statement(f"UPDATE entry SET reading = {value.format(column='reading')}")(path)
+    change(path, f"UPDATE entry SET reading = {value.format(column='reading')}")
     assert not knows(tmp_path, file)[0]
     assert read_with(tmp_path, file)
     assert knows(tmp_path, file)[0]
-
-
-def test_a_damaged_basis_is_dropped_when_another_is_stored(tmp_path: Path, file: ManifestFile) -> None:
-    statement("UPDATE basis SET content = x'00'")(filled(tmp_path, file))
-    with cache_in(tmp_path) as cache:
-        cache.remember("other", Settled({}, 0, ()))
-        assert cache.settled("other") is not None
-    with closing(sqlite3.connect(tmp_path / "cache" / "cache.db")) as connection:
-        assert connection.execute("SELECT name FROM basis").fetchall() == [("other",)]
 
 
 def test_a_seal_detects_any_changed_bit() -> None:
@@ -162,10 +136,9 @@ def test_a_cache_locked_by_another_run_is_ignored(tmp_path: Path, file: Manifest
 
 
 def test_a_read_only_cache_is_used(tmp_path: Path, file: ManifestFile) -> None:
-    path = filled(tmp_path, file)
-    path.chmod(0o400)
+    filled(tmp_path, file).chmod(0o400)
     with cache_in(tmp_path) as cache:
-        cache.keep([MORE])
+        cache.keep([ReadFile(Reading("more.yaml"), "0")])
     assert read_with(tmp_path, file)
 
 
@@ -201,11 +174,10 @@ def test_a_file_that_cannot_be_read_is_neither_cached_nor_one_that_changed(tmp_p
 def test_entries_without_a_basis_are_deleted(tmp_path: Path, file: ManifestFile) -> None:
     filled(tmp_path, file)
     with cache_in(tmp_path) as cache:
-        cache.keep([MORE])
-        unused = cache.digest("more.yaml", "0")
-        assert unused in cache.digests()
+        cache.keep([ReadFile(Reading("more.yaml"), "0")])
         kept = cache.settled("name")
         assert kept is not None
+        assert cache.digests() == {*kept.files.values(), cache.digest("more.yaml", "0")}
         cache.remember("name", kept)
         assert cache.digests() == set(kept.files.values())
 
@@ -218,44 +190,37 @@ def test_a_cache_of_another_user_is_deleted(tmp_path: Path, file: ManifestFile) 
     assert read_with(tmp_path, file)
 
 
+def made(folder: Path) -> Desired:
+    """What the manifests of a project declare, read with the cache in its folder."""
+    with cache_in(folder) as cache:
+        return manifest_set(load_project(folder=folder, environ={})).read(cache)
+
+
 def test_a_section_written_with_escapes_depends_on_its_data(tmp_path: Path) -> None:
     """What is kept of it is not used for other rows."""
-    files = {
-        "r.csv": "n\n1\n",
-        "manifests/m.yaml": '"gener\\x61te":\n- {forEach: {csv: ../r.csv}, tags: [{name: "T-{{ row.n }}"}]}\n',
-    }
-    write(tmp_path, files)
-    project = load_project(folder=tmp_path, environ={})
-    made = []
-    for rows in ("n\n1\n", "n\n1\n2\n"):
-        (tmp_path / "r.csv").write_text(rows)
-        with cache_in(tmp_path) as cache:
-            made.append(len(manifest_set(project).read(cache).resources))
-    assert made == [1, 2]
+    text = '"gener\\x61te":\n- {forEach: {csv: ../r.csv}, tags: [{name: "T-{{ row.n }}"}]}\n'
+    write(tmp_path, {"manifests/m.yaml": text})
+    for rows, count in (("n\n1\n", 1), ("n\n1\n2\n", 2)):
+        write(tmp_path, {"r.csv": rows})
+        assert len(made(tmp_path).resources) == count
 
 
 def test_a_file_whose_templates_had_no_time_left_is_read_again(tmp_path: Path) -> None:
     """In another run they may have more, so that nothing is kept of their error."""
     write(tmp_path, {"manifests/m.yaml.j2": "tags:\n- name: T-1\n"})
-    project = load_project(folder=tmp_path, environ={})
-    late = manifest_set(project)
+    late = manifest_set(load_project(folder=tmp_path, environ={}))
     assert late.context is not None
     late.context.allowance.remaining = 0
     with cache_in(tmp_path) as cache, pytest.raises(Problems):
         late.read(cache)
-    with cache_in(tmp_path) as cache:
-        assert len(manifest_set(project).read(cache).resources) == 1
+    assert len(made(tmp_path).resources) == 1
 
 
 def test_a_link_to_an_equal_file_leads_to_another_source(tmp_path: Path) -> None:
     """The name of a source decides whether it lost rows, so that it is no other file's."""
     text = 'generate:\n- {forEach: {csv: ../now.csv}, tags: [{name: "T-{{ row.n }}"}]}\n'
     write(tmp_path, {"a.csv": "n\n1\n", "b.csv": "n\n1\n", "manifests/m.yaml": text})
-    project = load_project(folder=tmp_path, environ={})
-    found = []
     for name in ("a.csv", "b.csv"):
         (tmp_path / "now.csv").unlink(missing_ok=True)
         (tmp_path / "now.csv").symlink_to(name)
-        with cache_in(tmp_path) as cache:
-            found.append(list(manifest_set(project).read(cache).rows_of_sources()))
-    assert found == [["a.csv"], ["b.csv"]]
+        assert list(made(tmp_path).rows_of_sources()) == [name]

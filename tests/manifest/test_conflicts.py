@@ -60,10 +60,6 @@ def test_a_database_that_is_a_pointer_is_refused(tmp_path: Path) -> None:
     assert "git lfs pull" in found.message
 
 
-def test_a_text_that_resembles_a_pointer_is_accepted(tmp_path: Path) -> None:
-    assert problems(tmp_path, {"manifests/m.yaml": "tags: [{name: A, description: 'oid sha256:1'}]\n"}) == ()
-
-
 def test_conflicts_in_data_of_another_encoding_are_told_at_once(tmp_path: Path) -> None:
     text = ("name\n" + 2 * merged("Alpha", "Beta")).encode("utf-16")
     (found,) = problems(tmp_path, {"manifests/a.yaml": block("csv: ../m.csv, encoding: utf-16"), "m.csv": text})
@@ -91,8 +87,8 @@ def test_an_adopted_list_and_a_narrative_template_with_a_conflict_are_refused(of
         assert (done.code, "merge conflict" in done.out) == (8, True), done
 
 
-def test_indented_conflict_marks_are_text(tmp_path: Path) -> None:
+def test_indented_conflict_marks_and_the_words_of_a_pointer_are_text(tmp_path: Path) -> None:
     """A block scalar in a manifest may contain them."""
-    text = "\n".join(f"      {line}" for line in merged("a", "b").splitlines())
+    text = "\n".join(f"      {line}" for line in [*merged("a", "b").splitlines(), "oid sha256:1"])
     manifest = f"tags:\n  - name: Alpha one\n    description: |\n{text}\n"
     assert problems(tmp_path, {"manifests/a.yaml": manifest}) == ()

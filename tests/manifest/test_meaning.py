@@ -65,13 +65,19 @@ def test_an_escape_outside_of_double_quotes_is_text(tmp_path: Path) -> None:
 
 
 def test_a_body_has_only_declared_fields(tmp_path: Path) -> None:
-    """The exception is `excludeTagNameKeyword`, which is always set (docs/planning.md 2.4)."""
-    tags = "tags: [{name: abc, protect: true, previously: [x, y]}]\n"
-    text = tags + "activityTypes: [{code: x, label: y}]\ntagCategories: [{externalId: z}]\n"
+    """The exception is `excludeTagNameKeyword`, which is always set (docs/planning.md 2.4).
+
+    Resources are identified by kind and name. Keywords of a category are an ordinary field, without its name.
+    """
+    text = (
+        "tags: [{name: abc, protect: true, previously: [x, y]}]\n"
+        "activityTypes: [{code: abc, label: y}]\ntagCategories: [{externalId: abc, keywords: [x, x]}]\n"
+    )
     made, kind, category = loaded(tmp_path, {"manifests/m.yaml": text}).resources.values()
     assert (made.protect, made.previously) == (True, ("x", "y"))
     assert made.body.fields == {"excludeTagNameKeyword": False}
-    assert (kind.body.fields, category.body.fields) == ({"label": "y"}, {})
+    assert (kind.body.fields, category.body.fields) == ({"label": "y"}, {"keywords": ("x",)})
+    assert category.body.keywords == ()
 
 
 @pytest.mark.parametrize(
@@ -89,13 +95,6 @@ def test_a_tags_keywords_include_its_name(fields: str, keywords: tuple[str, ...]
     """They are the declared ones without repeats, and the name unless it is excluded (docs/planning.md 2.3)."""
     desired = loaded(tmp_path, {"manifests/m.yaml": f"tags:\n  - name: Name\n    {fields}\n"})
     assert tag(desired, "Name").body.keywords == keywords
-
-
-def test_a_categorys_keywords_are_an_ordinary_field(tmp_path: Path) -> None:
-    """The category's name is not added to them."""
-    desired = loaded(tmp_path, {"manifests/m.yaml": "tagCategories: [{externalId: a, keywords: [x, x]}]\n"})
-    body = desired.resources[Key(Kind.CATEGORY, "a")].body
-    assert (body.fields, body.keywords) == ({"keywords": ("x",)}, ())
 
 
 def test_defaults_apply_to_every_resource_of_their_file(tmp_path: Path) -> None:
@@ -120,30 +119,25 @@ def test_defaults_apply_to_every_resource_of_their_file(tmp_path: Path) -> None:
 
 
 def test_a_tags_own_category_overrides_a_default_of_the_other_field(tmp_path: Path) -> None:
-    """`tagCategoryId` replaces a default `category`."""
+    """`tagCategoryId` replaces a default `category`. Also a required field may be a default."""
     text = (
-        "tagCategories: [{externalId: c}]\ndefaults: {tags: {category: c}}\n"
+        "defaults: {tags: {category: c}, tagCategories: {label: C}, activityTypes: {label: Work}}\n"
+        "tagCategories: [{externalId: c}]\nactivityTypes: [{code: x}]\n"
         "tags: [{name: one, tagCategoryId: '9'}, {name: two}]\n"
     )
     desired = loaded(tmp_path, {"manifests/m.yaml": text})
+    assert desired.resources[Key(Kind.ACTIVITY_TYPE, "x")].body.fields == {"label": "Work"}
     assert tag(desired, "one").body.fields == {"tagCategoryId": "9", "excludeTagNameKeyword": False}
     assert tag(desired, "two").body.fields == {"category": "c", "excludeTagNameKeyword": False}
 
 
-def test_a_required_field_may_be_a_default(tmp_path: Path) -> None:
-    text = "defaults: {activityTypes: {label: Work}}\nactivityTypes: [{code: x}]\n"
-    (made,) = loaded(tmp_path, {"manifests/m.yaml": text}).resources.values()
-    assert made.body.fields == {"label": "Work"}
-
-
 def test_aliases_stand_for_what_they_name(tmp_path: Path) -> None:
     text = (
-        "tags:\n  - name: one\n    managedBy: &u https://x\n    keywords: &k [abcd]\n    metadata: &m {A: b}\n"
+        "tags:\n  - {name: one, managedBy: &u https://x, metadata: &m {A: b}}\n"
         "  - {name: two, managedBy: *u, metadata: *m}\n"
     )
-    desired = loaded(tmp_path, {"manifests/m.yaml": text})
-    assert tag(desired, "two").body.fields["managedBy"] == "https://x"
-    assert tag(desired, "two").body.metadata == {"A": "b"}
+    two = tag(loaded(tmp_path, {"manifests/m.yaml": text}), "two").body
+    assert (two.fields["managedBy"], two.metadata) == ("https://x", {"A": "b"})
 
 
 def test_core_tags_are_allowed(tmp_path: Path) -> None:
