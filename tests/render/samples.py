@@ -114,14 +114,14 @@ def changing(key: Key, action: Action, source: Source | None, *fields: FieldChan
     return Change(key=key, action=action, source=source, fields=fields, **more)
 
 
-def updating(name: str, *fields: FieldChange, line: int = 1, **more: Any) -> Change:
+def updating(name: str, *fields: FieldChange, line: int = 1, source: Source | None = None, **more: Any) -> Change:
     """Return an update of a tag."""
-    return changing(tag(name), Action.UPDATE, at(line), *fields, **more)
+    return changing(tag(name), Action.UPDATE, source or at(line), *fields, **more)
 
 
-def creating(name: str, *fields: FieldChange, line: int = 1, **more: Any) -> Change:
+def creating(name: str, *fields: FieldChange, line: int = 1, source: Source | None = None, **more: Any) -> Change:
     """Return the creation of a tag."""
-    return changing(tag(name), Action.CREATE, at(line), *fields, **more)
+    return changing(tag(name), Action.CREATE, source or at(line), *fields, **more)
 
 
 def said(severity: Severity, code: str, message: str, **more: Any) -> Diagnostic:
@@ -154,37 +154,23 @@ def empty() -> Plan:
     return plan_of(unchanged=43, requests=0)
 
 
-OLD, TYPES = "manifests/old.yaml", "manifests/types.yaml"
+OLD, TYPES, KEPT = "manifests/old.yaml", "manifests/types.yaml", "manifests/keep.yaml"
+LABEL = field("label", "ACME", "ACME Corp.")
+WORDS = field("keywords", ("acme", "a"), ("acme", "acme corp"))
 CATEGORY_CHANGES = (
-    changing(
-        category("acme"),
-        Action.UPDATE,
-        at(3),
-        field("label", "ACME", "ACME Corp."),
-        field("keywords", ("acme", "a"), ("acme", "acme corp")),
-        previously="acme-ltd",
-    ),
+    changing(category("acme"), Action.UPDATE, at(3), LABEL, WORDS, previously="acme-ltd"),
     changing(category("new-client"), Action.CREATE, at(7), field("label", None, "New")),
     changing(category("old-client"), Action.DELETE, at(3, OLD)),
     changing(tag("OLD-1"), Action.DELETE, at(9, OLD), cascade=category("old-client")),
     changing(tag("OLD-2"), Action.DELETE, at(12, OLD), cascade=category("old-client")),
 )
 
+PLANNED = field("description", "Plan", "Plan and prepare for")
+PLAN_IT = field("label", "Plan", "Plan it", FieldEffect.CREATE_ONLY)
+DRAFT, ENABLED = field("label", None, "Draft and revise"), field("enableIfNew", None, True)
 TYPE_CHANGES = (
-    changing(
-        activity_type("A101"),
-        Action.UPDATE,
-        at(2, TYPES),
-        field("description", "Plan", "Plan and prepare for"),
-        field("label", "Plan", "Plan it", FieldEffect.CREATE_ONLY),
-    ),
-    changing(
-        activity_type("A103"),
-        Action.CREATE,
-        at(8, TYPES),
-        field("label", None, "Draft and revise"),
-        field("enableIfNew", None, True),
-    ),
+    changing(activity_type("A101"), Action.UPDATE, at(2, TYPES), PLANNED, PLAN_IT),
+    changing(activity_type("A103"), Action.CREATE, at(8, TYPES), DRAFT, ENABLED),
     changing(activity_type("A999"), Action.DELETE, at(4, TYPES)),
 )
 
@@ -198,10 +184,8 @@ TAG_CHANGES = (
         metadata_set={"Client": "ACME Corp."},
         previously="ACME-42",
     ),
-    changing(
-        tag("ACME-0043"),
-        Action.UPDATE,
-        Source("manifests/acme.yaml", 30, Row("data/matters.csv", 4711)),
+    updating(
+        "ACME-0043",
         field("description", LONG, LONG.replace("European", "Canadian")),
         field("modifiedTimestamp", 1_714_554_000_000, 1_714_554_000_500),
         field("assigneeExternalIds", ("jd", "kl"), ("kl", "mm")),
@@ -210,6 +194,7 @@ TAG_CHANGES = (
         metadata_set={"Client": "ACME Canada", "Office": 'the "new" one'},
         metadata_deleted=("Billing Group",),
         metadata_before={"Client": "ACME Corp.", "Billing Group": "billable"},
+        source=Source("manifests/acme.yaml", 30, Row("data/matters.csv", 4711)),
     ),
     updating(
         "ACME-0044",
@@ -224,12 +209,12 @@ TAG_CHANGES = (
 LOST_WORDS = ("ACME-42", "EP 1234567")
 TAG_REMOVALS = (
     changing(tag("ACME-0001"), Action.FORGET, at(60)),
-    changing(tag("ACME-42"), Action.RETIRE, at(12), keywords_deleted=LOST_WORDS, reason="renamed to ACME-0042"),
+    changing(
+        tag("ACME-42"), Action.RETIRE, at(12), keywords_deleted=("ACME-42", "EP 1234567"), reason="renamed to ACME-0042"
+    ),
     changing(tag("ACME-0002"), Action.DELETE, at(61), reason="closed, ticket 77"),
 )
 
-HOSTILE_UNITS = (Unit("manifest", HOSTILE, 3, "3@abc", (("tags", 3),), asks=True),)
-HOSTILE_GATE = Gate(True, (), "3@abc", units=HOSTILE_UNITS, whole="3@abc")
 REASONS = (
     "1 of 3 categories deleted (limit 0)",
     "5 of 12 tags forgotten, retired or deleted (limit 25%)",
@@ -253,22 +238,10 @@ TRIPPED = replace(TRIPPED, reasons=REASONS)
 
 NOTES = (
     Note(tag("ACME-0044"), "ignored", "description: the service cannot clear it and keeps the old value", at(44)),
-    Note(
-        tag("KEEP-1"),
-        "kept",
-        "it is protected; to remove it, first apply `protect: false`",
-        at(2, "manifests/keep.yaml"),
-    ),
+    Note(tag("KEEP-1"), "kept", "it is protected; to remove it, first apply `protect: false`", at(2, KEPT)),
 )
-TOO_BROAD = said(
-    Severity.WARNING,
-    "keyword-too-broad",
-    'the keyword "a" would catch everyone\'s time',
-    file="manifests/acme.yaml",
-    line=4,
-    column=16,
-    address="category/acme",
-)
+HERE = {"file": "manifests/acme.yaml", "line": 4, "column": 16, "address": "category/acme"}
+TOO_BROAD = said(Severity.WARNING, "keyword-too-broad", 'the keyword "a" would catch everyone\'s time', **HERE)
 
 
 def everything() -> Plan:
@@ -282,23 +255,17 @@ def uniform() -> Plan:
     """Return a plan with 812 tags that change alike, 30 that change differently, and 14 new ones."""
     alike = [updating(f"ACME-{n:04}", field("visibility", "PUBLIC", "PRIVATE"), line=n) for n in range(1, 813)]
     own = [
-        changing(
-            tag(f"OWN-{number}"),
-            Action.UPDATE,
-            at(number, "manifests/own.yaml"),
-            field("description", f"number {number}", f"matter {number}"),
-        )
-        for number in range(1, 31)
+        updating(f"OWN-{n}", field("description", f"number {n}", f"matter {n}"), source=at(n, "manifests/own.yaml"))
+        for n in range(1, 31)
     ]
     new = [
-        changing(
-            tag(f"NEW-{number}"),
-            Action.CREATE,
-            Source("manifests/new.yaml", 4, Row("data/new.csv", number + 1)),
-            *([field("category", None, ("acme", "bolt")[number % 2])] if number <= 11 else []),
-            keywords_added=(f"NEW-{number}", f"EP {number}"),
+        creating(
+            f"NEW-{n}",
+            *([field("category", None, ("acme", "bolt")[n % 2])] if n <= 11 else []),
+            keywords_added=(f"NEW-{n}", f"EP {n}"),
+            source=Source("manifests/new.yaml", 4, Row("data/new.csv", n + 1)),
         )
-        for number in range(1, 15)
+        for n in range(1, 15)
     ]
     return plan_of(*alike, *own, *new, base_url="sandbox", team=None)
 
@@ -306,29 +273,17 @@ def uniform() -> Plan:
 def hostile() -> Plan:
     """Return a plan with hostile text in every place that holds text."""
     source = Source(f"manifests/{HOSTILE}.yaml", 3, Row(f"data/{HOSTILE}.csv", 7))
+    units = (Unit("manifest", HOSTILE, 3, "3@abc", (("tags", 3),), asks=True),)
+    gate = Gate(True, (), "3@abc", units=units, whole="3@abc").with_approvals(())
+    lost = {"keywords_deleted": (HOSTILE,), "metadata_deleted": (HOSTILE,), "reason": HOSTILE}
+    edit, entries = field("description", HOSTILE, "`" + HOSTILE + "```"), {HOSTILE: HOSTILE}
+    category_of = field("category", None, HOSTILE)
     return plan_of(
         changing(category(HOSTILE), Action.DELETE, source, reason=HOSTILE),
         changing(tag(HOSTILE + "1"), Action.DELETE, source, cascade=category(HOSTILE)),
-        changing(
-            tag(HOSTILE + "2"),
-            Action.CREATE,
-            source,
-            field("category", None, HOSTILE),
-            keywords_added=(HOSTILE,),
-            previously=HOSTILE,
-        ),
-        changing(
-            tag(HOSTILE + "3"),
-            Action.UPDATE,
-            source,
-            field("description", HOSTILE, "`" + HOSTILE + "```"),
-            keywords_added=(HOSTILE,),
-            keywords_deleted=(HOSTILE,),
-            metadata_set={HOSTILE: HOSTILE},
-            metadata_deleted=(HOSTILE,),
-            reason=HOSTILE,
-        ),
-        gate=replace(HOSTILE_GATE.with_approvals(()), reasons=(HOSTILE,)),
+        creating(HOSTILE + "2", category_of, source=source, keywords_added=(HOSTILE,), previously=HOSTILE),
+        updating(HOSTILE + "3", edit, source=source, keywords_added=(HOSTILE,), metadata_set=entries, **lost),
+        gate=replace(gate, reasons=(HOSTILE,)),
         notes=(Note(tag(HOSTILE), "kept", HOSTILE, source),),
         diagnostics=(said(Severity.ERROR, "bad-text", HOSTILE, file=HOSTILE, line=1, column=2, address=HOSTILE),),
         team=HOSTILE,
@@ -363,9 +318,6 @@ def partly() -> Plan:
 PLANS = {each.__name__: each for each in (empty, everything, uniform, hostile, approved, partly)}
 
 
-# --- reports ----------------------------------------------------------------------------------------------------------
-
-
 def result(name: str, outcome: Outcome, error: CallError | None = None, line: int = 12) -> Result:
     return Result(tag(name), Action.UPDATE, outcome, at(line), error)
 
@@ -373,6 +325,8 @@ def result(name: str, outcome: Outcome, error: CallError | None = None, line: in
 def report_of(*results: Result, session: Session | None = None, found: tuple[Diagnostic, ...] = ()) -> ReportFormat:
     """Return a report with these results and totals that count them."""
     counts = Counter(each.outcome.value for each in results)
+    times, where = (1_790_000_000.0, 1_790_000_012.0), ("Patents EU", "prod", "c0ffee", "7ee5", "jd")
+    approvals = (Approval("37@0123456789ab", "syncengine.yaml", 14),)
     report = Report(
         plan="p-1",
         status=RunStatus.COMPLETE if counts["applied"] == len(results) else RunStatus.INCOMPLETE,
@@ -380,17 +334,7 @@ def report_of(*results: Result, session: Session | None = None, found: tuple[Dia
         session=session or Session(),
         results=results,
         diagnostics=found,
-        circumstances=Circumstances(
-            started=1_790_000_000.0,
-            ended=1_790_000_012.0,
-            team="Patents EU",
-            environment="prod",
-            commit="c0ffee",
-            tree="7ee5",
-            actor="jd",
-            job="https://ci.example.com/jobs/7",
-            approvals=(Approval("37@0123456789ab", "syncengine.yaml", 14),),
-        ),
+        circumstances=Circumstances(*times, *where, "https://ci.example.com/jobs/7", approvals),
     )
     return report_document(report)
 
@@ -426,16 +370,9 @@ def bitten() -> ReportFormat:
 
 REPORTS = {"complete": complete, "mixed": mixed, "plan-limit": plan_limit, "bitten": bitten}
 
+TYPO = {"file": "manifests/acme.yaml", "line": 2, "column": 5, "address": "tag/ACME-0042"}
 FOUND = (
-    said(
-        Severity.ERROR,
-        "unknown-field",
-        "unknown field `descripton`; did you mean `description`?",
-        file="manifests/acme.yaml",
-        line=2,
-        column=5,
-        address="tag/ACME-0042",
-    ),
+    said(Severity.ERROR, "unknown-field", "unknown field `descripton`; did you mean `description`?", **TYPO),
     said(Severity.WARNING, "source-slow", "the source took 40 s", file="manifests/a.yaml"),
     said(Severity.ERROR, "unreachable", "no route", address="tag/ACME-0043"),
 )

@@ -113,9 +113,6 @@ def test_resources_of_several_templates_have_their_own_places() -> None:
     assert text.count("  manifests/more.yaml:3\n") == 3
 
 
-# --- deleted categories
-
-
 NOT_DECLARED = "no manifest declares it"
 
 

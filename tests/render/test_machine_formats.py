@@ -46,9 +46,6 @@ def test_every_published_format_is_there() -> None:
     assert list(VALIDATE_FORMATS) == ["text", "json", "github", "gitlab", "sarif"]
 
 
-# --- JSON
-
-
 DOCUMENTS = {
     **{f"plan of {name}": ("plan", plan_json(plan_document(sample()))) for name, sample in PLANS.items()},
     **{f"report of {name}": ("report", report_json(sample())) for name, sample in REPORTS.items()},
@@ -122,9 +119,6 @@ def test_junit_shows_an_error_of_the_whole_run() -> None:
     assert shown == [("unreachable", "no answer; repeat unchanged")]
 
 
-# --- SARIF and GitLab
-
-
 def test_sarif_names_files_as_uris_and_points_at_the_column() -> None:
     document = json.loads(sarif(REPORTS["bitten"]()))
     uri = document["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
@@ -162,9 +156,6 @@ def test_paths_begin_at_the_root_of_the_repository() -> None:
     assert '"time/project/manifests/acme.yaml"' in sarif(FOUND, look)
 
 
-# --- GitHub
-
-
 def test_a_workflow_command_points_at_its_line() -> None:
     assert github(FOUND).splitlines() == [
         "::error file=manifests/acme.yaml,line=2,col=5,title=unknown-field::"
@@ -177,9 +168,6 @@ def test_a_workflow_command_points_at_its_line() -> None:
 def test_a_workflow_command_cannot_be_broken_out_of() -> None:
     found = said(Severity.ERROR, "c", "100%\r\n::error::x\x1b", file="a,b:c%.yaml", line=1)
     assert github([found]) == ("::error file=a%2Cb%3Ac%25.yaml,line=1,title=c::100%25\\r%0A:\\u003aerror::x\\x1b\n")
-
-
-# --- changes at the lines of their manifests
 
 
 @pytest.fixture
@@ -267,9 +255,6 @@ def test_resources_of_one_template_are_one_annotation_and_removals_of_one_file_a
     names = "tag/ROW-0, tag/ROW-1, tag/ROW-2, tag/ROW-3, tag/ROW-4"
     assert [each for each in found if each.startswith("create ")] == [f"create 300 resources: {names} … and 295 more"]
     assert [each for each in found if each.startswith("forget ")] == ["forget tag/GONE-1", "forget tag/SAME-1"]
-
-
-# --- size
 
 
 @pytest.mark.parametrize("verbose", [False, True])

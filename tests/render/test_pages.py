@@ -43,8 +43,6 @@ from .samples import (
     updating,
 )
 
-# --- HTML -------------------------------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("sample", PLANS)
 def test_a_page_is_whole_and_loads_nothing(sample: str) -> None:
@@ -126,9 +124,6 @@ def test_a_page_shows_a_plan_whose_url_is_none() -> None:
     assert "http://[x/api" in page
 
 
-# --- Markdown ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("text", ["a`b", "```", "`", "a``b`", " ", "", HOSTILE])
 def test_a_code_span_holds_any_text(text: str) -> None:
     span = code(text)
@@ -194,9 +189,6 @@ def test_a_comment_is_never_too_long_and_says_what_was_cut() -> None:
     failed = [result(f"A-{n}", Outcome.FAILED, CallError(f"no {n}" * 20)) for n in range(2_000)]
     report = report_markdown(report_of(*failed))
     assert (len(report) <= LIMIT, "Shortened" in report) == (True, True)
-
-
-# --- links to lines ---------------------------------------------------------------------------------------------------
 
 
 GITHUB = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "acme/tags", "GITHUB_SHA": "c0ffee"}

@@ -15,7 +15,7 @@ from syncengine.plan.diff import Action, FieldChange, FieldEffect
 from syncengine.render.ci import github
 from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.documents import diagnostics_json, plan_document
-from syncengine.render.escape import cells, cut, excerpts, visible, wrapped
+from syncengine.render.escape import cells, cut, visible, wrapped
 from syncengine.render.report import report_text
 from syncengine.render.state import rows_text
 from syncengine.render.style import Look
@@ -45,9 +45,6 @@ from .samples import (
 )
 
 DIAGNOSTIC = re.compile(r"(error|warning)\[")
-
-
-# --- width ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
@@ -85,9 +82,6 @@ def test_letters_have_a_width_by_which_words_are_cut_and_wrapped() -> None:
     assert "".join(lines).replace(" ", "") == "a" + "b" * 25
 
 
-# --- contents ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_sweep_without_recorded_types_is_shown() -> None:
     text = plan_text(plan_of(sweep=sweep_of()), Look(width=200))
     assert "Sweep: delete 0 activity types and all unknown ones" in text
@@ -107,6 +101,7 @@ def test_a_sweep_without_recorded_types_is_shown() -> None:
         (field("assigneeExternalIds", ("a", "b"), ("b", "a")), "assigneeExternalIds: only order or duplicates differ"),
         (field("description", "old", None, FieldEffect.IGNORED), 'description: "old" → (none) (cannot be cleared)'),
         (field("label", "a", "b", FieldEffect.CREATE_ONLY), 'label: "a" → "b" (no effect on existing activity types)'),
+        (field("description", "a" * 80, "a" * 90), f'"…{"a" * 12}" → "…{"a" * 22}"'),
         (
             field("description", LONG, LONG.replace("European", "Canadian")),
             'description: "…against the European patent EP…" → "…against the Canadian patent EP…"',
@@ -117,14 +112,6 @@ def test_a_difference_shows_only_what_differs(change: FieldChange, said: str) ->
     assert said in plan_text(plan_of(updating("A", change)), Look(width=200))
 
 
-def test_an_excerpt_of_texts_that_overlap_themselves_keeps_both_apart() -> None:
-    before, after = excerpts("a" * 80, "a" * 90)
-    assert len(before) < len(after) <= 62
-
-
-# --- folding ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_long_plan_stays_short() -> None:
     changes = [changing(tag(f"T-{n}"), Action.FORGET, at(1, f"manifests/{n}.yaml")) for n in range(5_000)]
     text = plan_text(plan_of(*changes))
@@ -133,17 +120,11 @@ def test_a_long_plan_stays_short() -> None:
     assert len(text.splitlines()) < 220
 
 
-# --- safety and looks -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("look", [Look(), Look(verbose=True), Look(width=200), Look(unicode=False)])
 def test_nothing_from_outside_reaches_the_terminal_raw(look: Look) -> None:
     assert set("\x1b\x07\u202e") & set(plan_text(hostile(), look)) == set()
     assert set("\x1b\x07\u202e") & set(report_text(REPORTS["bitten"](), look)) == set()
     assert "\n::" not in plan_text(hostile(), look)
-
-
-def test_half_a_letter_is_written_out() -> None:
     assert visible("a\ud800b\x9bc\u2028d") == "a\\ud800b\\x9bc\\u2028d"
 
 
@@ -158,34 +139,30 @@ def test_a_terminal_without_unicode_gets_ascii(sample: str) -> None:
     assert plan_text(PLANS[sample](), Look(unicode=False)).isascii()
 
 
-# --- reports ----------------------------------------------------------------------------------------------------------
-
-
 def test_an_apply_that_sends_nothing_says_so() -> None:
     report = report_of(result("A", Outcome.APPLIED), result("B", Outcome.APPLIED))
     silent = replace(report, summary=replace(report.summary, requests=0, retries=0))
     assert report_text(silent) == "Applied 2 changes, recorded here only: nothing was sent.\n"
 
 
-def test_verbose_lists_each_change_of_an_error_that_is_shown_once() -> None:
+def test_equal_errors_are_shown_once_and_thousands_of_different_ones_are_cut_and_counted() -> None:
     assert report_text(plan_limit()).count("the plan's tag limit is reached") == 1
     assert report_text(plan_limit(), Look(verbose=True)).count("tag/ACME-") == 812
-
-
-def test_thousands_of_different_errors_are_cut_and_counted() -> None:
     results = [result(f"A-{n}", Outcome.FAILED, CallError(f"no {n}", "upsertTags", n)) for n in range(1_000)]
     text = report_text(report_of(*results))
     assert "… and 900 more changes not applied; the JSON report lists them all." in text
 
 
-# --- diagnostics ------------------------------------------------------------------------------------------------------
-
-
-def test_a_caret_points_at_the_column() -> None:
+def test_a_diagnostic_names_its_place_with_a_caret_below_or_else_its_resource() -> None:
+    """Several are counted."""
     lines = {"manifests/acme.yaml": ["tags:", "  - descripton: Opposition"]}
-    text = diagnostics_text(FOUND, Look(lines=lines.get))
     heading = "manifests/acme.yaml:2:5: error[unknown-field]: unknown field `descripton`; did you mean `description`?"
+    text = diagnostics_text(FOUND, Look(lines=lines.get))
     assert f"{heading}\n      - descripton: Opposition\n        ^\n" in text
+    assert "error[unreachable]: tag/ACME-0043: no route\n" in text
+    assert text.endswith("\n\n2 errors, 1 warning.\n")
+    assert diagnostics_text(FOUND[1:2]) == "manifests/a.yaml: warning[source-slow]: the source took 40 s\n"
+    assert diagnostics_text(()) == "No problems found.\n"
 
 
 @pytest.mark.parametrize("line", ["x" * 500, "\t" * 500, "日" * 500, "\x1b[2J" * 100, "short"])
@@ -220,14 +197,6 @@ def test_a_blocked_plan_without_changes_says_no_changes() -> None:
     first = headline(plan_document(plan_of(diagnostics=(asked,))))
     assert first.startswith("No changes. ")
     assert first.endswith("Blocked: the manifests still ask for changes that were undone.")
-
-
-def test_diagnostics_are_counted_if_there_are_several_and_name_a_resource_without_a_place() -> None:
-    text = diagnostics_text(FOUND)
-    assert "error[unreachable]: tag/ACME-0043: no route\n" in text
-    assert text.endswith("\n\n2 errors, 1 warning.\n")
-    assert diagnostics_text(FOUND[1:2]) == "manifests/a.yaml: warning[source-slow]: the source took 40 s\n"
-    assert diagnostics_text(()) == "No problems found.\n"
 
 
 def test_a_long_list_of_rows_takes_as_long_as_its_lines() -> None:
