@@ -22,6 +22,8 @@ from syncengine.posted_time.templates import Compiler
 from syncengine.project.delivery_schema import DurationSection, Unmatched
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
+from syncengine.state.inbox import open_inbox
+from syncengine.state.inbox_model import InboxEntry
 
 LEDGER = """
 CREATE TABLE matter (id INTEGER PRIMARY KEY, no TEXT UNIQUE);
@@ -44,14 +46,14 @@ SQL_SINK = """\
       note: "{{ narrative }}"
   externalId: "L-{{ group.groupId }}"
 """
+BARE_SINK = SQL_SINK.replace("{{ lookup.matter.id }}", "7")
+"""The same without a lookup."""
 LOOKUPS = """\
 lookups:
   - name: matter
     sql: {source: ledger, query: SELECT id FROM matter WHERE no = :no, params: {no: "{{ tag.name }}"}}
     missing: Matter {{ tag.name or "without a tag" }} is not in the ledger.
 """
-
-
 JSONL = "- {name: archive, jsonl: {path: out/time.jsonl}}\n"
 
 
@@ -76,6 +78,22 @@ def ledger(folder: Path) -> Path:
 def rows(folder: Path, query: str = "SELECT id, matter, secs FROM time ORDER BY rowid") -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(folder / "ledger.db", timeout=20)) as connection:
         return connection.execute(query).fetchall()
+
+
+def ids(folder: Path) -> list[str]:
+    """The ids in the ledger, in the order in which they arrived."""
+    return [id for (id,) in rows(folder, "SELECT id FROM time ORDER BY rowid")]
+
+
+def entries(folder: Path) -> dict[str, InboxEntry]:
+    """The groups in the inbox by their ids."""
+    with open_inbox(str(folder / ".syncengine/state.db"), write=False) as inbox:
+        return {entry.group_id: entry for entry in inbox.entries()}
+
+
+def files(folder: Path) -> bytes:
+    """The content of every file below a folder."""
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
 def in_ledger(folder: Path, statement: str, values: tuple[object, ...] = ()) -> None:

@@ -20,16 +20,7 @@ from syncengine.render.posted_time import EVENT_WORDS
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import EventKind as Kind
 from tests.posted_time.desk import at_work, taking
-from tests.posted_time.projects import (
-    JSONL,
-    SQL_SINK,
-    delivering,
-    in_ledger,
-    lines,
-    project,
-    project_into,
-    rows,
-)
+from tests.posted_time.projects import JSONL, SQL_SINK, delivering, ids, in_ledger, lines, project, project_into, rows
 from tests.posted_time.samples import raw
 from tests.support import warm
 from tests.support.formats import fitting
@@ -332,9 +323,9 @@ def test_redelivery_without_y_only_lists_the_groups(folder: Path) -> None:
     rehearsed = program(folder, *again, "--format", "json")
     assert (rehearsed.code, rehearsed.document["groups"]) == (0, ["g1"])
     assert "time retry g3 --accept" in rehearsed.err
-    assert [row[0] for row in rows(folder)] == ["g3"]
+    assert ids(folder) == ["g3"]
     assert program(folder, *again, "-y").code == 0
-    assert (sorted(row[0] for row in rows(folder)), len(lines(folder))) == (["g1", "g3"], 2)
+    assert (sorted(ids(folder)), len(lines(folder))) == (["g1", "g3"], 2)
     conflict = shown(folder, "show", "g3")
     assert (conflict["state"], conflict["outcome"]) == ("conflict", "FAILURE")
 

@@ -10,7 +10,7 @@ from syncengine.posted_time.events import Verdict
 from syncengine.state.inbox_model import PostedTimeStatus
 from syncengine.tools.posted_time import preview
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, taking
-from tests.posted_time.projects import JSONL, LOOKUPS, SQL_SINK, delivering, http_sink, lines, rows
+from tests.posted_time.projects import JSONL, LOOKUPS, SQL_SINK, delivering, http_sink, ids, lines, rows
 from tests.posted_time.receiver import Receiver, receiving
 from tests.posted_time.samples import raw, row
 
@@ -63,7 +63,7 @@ def test_unmatched_decides_on_a_group_that_no_sink_takes(
 def test_each_sink_takes_the_groups_that_match_its_when(tmp_path: Path) -> None:
     deliver = SQL_SINK + "  when: tag\n" + "- {name: archive, when: not tag, jsonl: {path: out/time.jsonl}}\n"
     taking(delivering(tmp_path, deliver, LOOKUPS + "    when: tag\n"), raw(), UNTAGGED)
-    assert ([r[0] for r in rows(tmp_path)], [line["groupId"] for line in lines(tmp_path)]) == (["g1"], ["g2"])
+    assert (ids(tmp_path), [line["groupId"] for line in lines(tmp_path)]) == (["g1"], ["g2"])
 
 
 # --- offered again

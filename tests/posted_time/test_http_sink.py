@@ -18,7 +18,7 @@ from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_model import PostedTimeStatus
 from tests.dripping import BODY, HEADERS, dripping
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, refused, taking
-from tests.posted_time.projects import JSONL, delivering, http_sink
+from tests.posted_time.projects import JSONL, delivering, files, http_sink
 from tests.posted_time.receiver import Receiver, receiving
 from tests.posted_time.samples import raw, some
 from tests.support.ports import unused_port
@@ -47,7 +47,7 @@ def test_a_request_carries_key_body_and_headers(tmp_path: Path, receiver: Receiv
     assert (got.lines.count("content-type"), got.lines.count("idempotency-key")) == (1, 1)
     assert got.headers["user-agent"].startswith("syncengine/")
     assert plain.headers["content-type"] == "application/json"
-    assert b"s3cr3t" not in b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert b"s3cr3t" not in files(tmp_path)
 
 
 STATUSES: dict[int | None, tuple[PostedTimeStatus, TroubleKind | None, PostedTimeStatus]] = {

@@ -13,7 +13,7 @@ import pytest
 from syncengine.posted_time.durations import suffixes
 from syncengine.state.inbox import open_inbox
 from tests.posted_time.forgetful import FIND, finding_sink, forgetting
-from tests.posted_time.projects import JSONL, SQL_SINK, http_sink, lines, project_into, rows
+from tests.posted_time.projects import JSONL, SQL_SINK, http_sink, ids, lines, project_into, rows
 from tests.posted_time.receiver import Receiver
 from tests.posted_time.worker import TAGS, delivered, killed, work
 from tests.support.warm import working
@@ -82,12 +82,12 @@ def test_killed_while_many_come_at_once_each_group_is_delivered_once(
                 time.sleep(0.001)
             time.sleep(chance.random() * 0.15)
             worker.kill()
-    ids = [f"g{number}" for number in range(MANY)]
-    assert sorted(delivered(tmp_path, MANY, at_once=True)) == sorted([*(f"{id[1:]} SUCCESS" for id in ids), "done"])
-    assert Counter(row[0] for row in rows(tmp_path)) == Counter(ids)
-    texts = Counter(id if int(id[1:]) % 2 == 0 else "same" for id in ids)
+    every = [f"g{number}" for number in range(MANY)]
+    assert sorted(delivered(tmp_path, MANY, at_once=True)) == sorted([*(f"{id[1:]} SUCCESS" for id in every), "done"])
+    assert Counter(ids(tmp_path)) == Counter(every)
+    texts = Counter(id if int(id[1:]) % 2 == 0 else "same" for id in every)
     assert Counter(line["s"] for line in lines(tmp_path)) == texts
-    assert receiver.kept.keys() == {f"{id}/pms" for id in ids}
+    assert receiver.kept.keys() == {f"{id}/pms" for id in every}
 
 
 def test_killed_with_a_receiver_without_keys_each_group_is_there_once(tmp_path: Path) -> None:

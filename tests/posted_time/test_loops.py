@@ -21,11 +21,12 @@ from syncengine.state.database import LockLost
 from syncengine.state.inbox import InboxWriter, Work
 from syncengine.state.inbox_model import Offer, PostedTimeStatus
 from tests.posted_time.desk import SUCCESS, TROUBLE
+from tests.posted_time.samples import raw
 from tests.service.scripted import CUT, OK, Reply, Scripted, saying, serving
 from tests.service.talking import KEY, key
 from tests.support.inbox import open_inbox
 
-from .line import SWIFT, group, until
+from .line import SWIFT, until
 
 NOTHING = saying([])
 Scene = Callable[[Scripted, Fetching, list[Event], asyncio.Event], Awaitable[Any]]
@@ -115,7 +116,7 @@ TROUBLES = [CUT, saying({}, 500), saying({}, 503), Reply(429, b"", {"Retry-After
 def test_the_loop_waits_and_goes_on_after_trouble(trouble: Reply) -> None:
     """Each failed fetch is reported as an event. An empty answer is no trouble."""
     desk = Desk()
-    told = told_until((trouble, trouble, NOTHING, saying([group("a")]), NOTHING), desk, has_taken(1))
+    told = told_until((trouble, trouble, NOTHING, saying([raw("a")]), NOTHING), desk, has_taken(1))
     assert [type(event) for event in told][:5] == [RetryLater, RetryLater, Offered, Offered, Taken]
     assert desk.took == ["a"]
 
@@ -130,7 +131,7 @@ def test_a_fetch_that_ends_without_an_answer_after_its_time_is_no_trouble(ending
             server.on_request = lambda: asyncio.get_running_loop().call_later(0.85 * pace.fetch, slow.set)
         return await run_until(has_taken(1), loop, told, stop)
 
-    script = (replace(ending or Reply(), until=slow), saying([group("a")]), NOTHING)
+    script = (replace(ending or Reply(), until=slow), saying([raw("a")]), NOTHING)
     assert [type(event) for event in fetching(script, Desk(), scene, pace=pace)][:2] == [Offered, Taken]
 
 
@@ -138,7 +139,7 @@ def test_a_fetch_that_ends_without_an_answer_after_its_time_is_no_trouble(ending
 def test_the_loop_waits_for_an_inbox_that_cannot_store_a_group(error: Exception) -> None:
     """The rest of the answer is dropped, as it is offered again. No text of a foreign exception is repeated."""
     desk = Desk(raising=error)
-    told = told_until((saying([group("a"), group("b")]), saying([group("b")]), NOTHING), desk, has_taken(1))
+    told = told_until((saying([raw("a"), raw("b")]), saying([raw("b")]), NOTHING), desk, has_taken(1))
     assert desk.took == ["a", "b"]
     waiting = next(event for event in told if isinstance(event, RetryLater))
     assert waiting.what == "take"
@@ -153,7 +154,7 @@ def test_a_lost_lease_ends_the_loop() -> None:
         with pytest.raises(LockLost):
             await loop.run()
 
-    fetching((saying([group(id) for id in MANY]),), desk, scene)
+    fetching((saying([raw(id) for id in MANY]),), desk, scene)
     assert desk.took == MANY[:WIDTH]
 
 
@@ -197,7 +198,7 @@ def test_a_held_group_is_tried_before_the_next_fetch() -> None:
     desk = Doubting()
     desk.stored, desk.is_cautious = ["kept", "again"], True
     desk.verdicts = {"again": Verdict(TROUBLE, "No.", is_final=False)}
-    told = told_until((saying([group("a")]), NOTHING), desk, has_taken(2))
+    told = told_until((saying([raw("a")]), NOTHING), desk, has_taken(2))
     assert taken(told) == [("kept", SUCCESS), ("a", SUCCESS)]
     assert [type(event) for event in told][:4] == [Taken, RetryLater, Offered, Taken]
 
@@ -214,7 +215,7 @@ def test_groups_left_in_the_inbox_come_before_the_next_fetch() -> None:
 
     desk = Falling()
     desk.stored = ["left", "rest"]
-    told = told_until((saying([group("a")]), NOTHING), desk, has_taken(3))
+    told = told_until((saying([raw("a")]), NOTHING), desk, has_taken(3))
     assert [id for id, _ in taken(told)] == ["left", "rest", "a"]
 
 

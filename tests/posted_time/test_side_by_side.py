@@ -29,15 +29,7 @@ from syncengine.state.inbox import Inbox, InboxTransaction, InboxWriter, open_in
 from syncengine.state.inbox_model import InboxEntry, Offer, PostedTimeStatus
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, Desk, at_work, outcomes, taking
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
-from tests.posted_time.projects import (
-    JSONL,
-    SQL_SINK,
-    delivering,
-    lines,
-    locked,
-    project_into,
-    rows,
-)
+from tests.posted_time.projects import BARE_SINK, JSONL, SQL_SINK, delivering, ids, lines, locked, project_into, rows
 from tests.posted_time.samples import raw, some
 
 pytestmark = pytest.mark.slow
@@ -145,7 +137,7 @@ def test_a_refused_commit_does_not_affect_other_groups(tmp_path: Path) -> None:
         for id, matter, outcome in (("alone", "99", REFUSED), ("next", "8", SUCCESS)):
             assert desk.take(raw(id, description=matter)).outcome is outcome
     ids = ["g0", "g1", "g3", "next"]
-    assert sorted(row[0] for row in rows(tmp_path)) == ids
+    assert sorted(ids(tmp_path)) == ids
     assert rows(tmp_path, "SELECT group_id FROM syncengine_receipts ORDER BY 1") == [(id,) for id in ids]
 
 
@@ -228,7 +220,7 @@ def test_a_stored_group_handled_by_another_call_is_checked_again(
 
 def test_groups_not_begun_when_a_sink_goes_down_stay_in_the_inbox(tmp_path: Path) -> None:
     """They are delivered once the sink is up, without another offer."""
-    sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7")
+    sink = BARE_SINK
     with at_work(delivering(tmp_path, sink, "", sources="ledger: {sql: 'sqlite:///ledger.db?timeout=0.05'}")) as desk:
         for group in some(3 * WIDTH):
             desk.store(group)
@@ -251,7 +243,7 @@ def test_a_group_is_never_in_two_deliveries_at_once(tmp_path: Path) -> None:
 
     with at_work(delivering(tmp_path, JSONL + SQL_SINK)) as desk:
         desk.wait(story(desk.delivery))
-    assert ([row[0] for row in rows(tmp_path)], [line["groupId"] for line in lines(tmp_path)]) == (["g1"], ["g1"])
+    assert (ids(tmp_path), [line["groupId"] for line in lines(tmp_path)]) == (["g1"], ["g1"])
 
 
 def test_a_full_disk_in_the_middle_of_a_line_loses_and_doubles_nothing(tmp_path: Path) -> None:
@@ -315,7 +307,7 @@ def test_a_death_at_any_instant_of_a_batch_loses_and_doubles_nothing(instants: i
     assert has_died or instants >= 12  # how many transactions a batch makes depends on who comes when
     verdicts = together(delivering(tmp_path, same + SQL_SINK), *groups)
     assert {verdict.outcome for verdict in verdicts} == {SUCCESS}
-    assert sorted(row[0] for row in rows(tmp_path)) == sorted(group["groupId"] for group in groups)
+    assert sorted(ids(tmp_path)) == sorted(group["groupId"] for group in groups)
     assert sorted(line["note"] for line in lines(tmp_path)) == ["one"] * 4 + ["two"] * 2
 
 

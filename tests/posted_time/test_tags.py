@@ -12,7 +12,17 @@ from syncengine.posted_time.durations import DIVIDE, SAME_NAME, WHOLE, duration_
 from syncengine.posted_time.events import Verdict
 from syncengine.project.delivery_schema import DurationSection
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes, taking
-from tests.posted_time.projects import JSONL, LOOKUPS, SQL_SINK, delivering, http_sink, in_ledger, lines, rows
+from tests.posted_time.projects import (
+    BARE_SINK,
+    JSONL,
+    LOOKUPS,
+    SQL_SINK,
+    delivering,
+    http_sink,
+    in_ledger,
+    lines,
+    rows,
+)
 from tests.posted_time.receiver import Receiver
 from tests.posted_time.samples import group, raw
 from tests.posted_time.test_commands import program, shown
@@ -164,7 +174,7 @@ WHOLES = {
 @pytest.mark.parametrize(("value", "note"), WHOLES.items())
 def test_a_sink_that_uses_all_tags_or_none_takes_the_whole_group(value: str, note: str, tmp_path: Path) -> None:
     """Once, with the whole duration and the key of the sink."""
-    sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7").replace("{{ narrative }}", value)
+    sink = BARE_SINK.replace("{{ narrative }}", value)
     assert taking(delivering(tmp_path, sink, ""), several())[0].outcome is SUCCESS
     assert rows(tmp_path, "SELECT id, secs, note FROM time") == [("g1", 3600, note)]
 
@@ -177,7 +187,7 @@ def test_a_tag_that_no_sink_takes_has_no_share_of_the_time(
     strategy: str, seconds: list[int], charged: set[str], tmp_path: Path
 ) -> None:
     """The duration is divided between the other tags only, and narratives show the same shares."""
-    sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7") + EACH + "  when: tag.path == '/law/'\n"
+    sink = BARE_SINK + EACH + "  when: tag.path == '/law/'\n"
     tags = [{"name": name, "path": "/law/"} for name in "ac"] + [{"name": "b", "path": "/internal/"}]
     sent = raw(tags=tags, totalDurationSecs=3601, timeRows=[], durationSplitStrategy=strategy)
     taking(delivering(tmp_path, sink + JSONL, "narrative: {summary: true}\n"), sent)
@@ -222,7 +232,7 @@ def test_other_tags_after_a_partial_delivery_are_a_conflict(tmp_path: Path, rece
 @pytest.mark.parametrize("first", ["", EACH], ids=["each tag after whole", "whole after each tag"])
 def test_adding_or_removing_each_tag_between_attempts_is_a_conflict(first: str, lost: bool, tmp_path: Path) -> None:
     """A part of the group is already delivered, so a person has to decide."""
-    sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7").replace("{{ narrative }}", "{{ tags | length }}")
+    sink = BARE_SINK.replace("{{ narrative }}", "{{ tags | length }}")
     stuck = http_sink("http://127.0.0.1:9").replace("json: {", "json: {all: '{{ tags | length }}', ")
     with at_work(delivering(tmp_path, sink + first + stuck, "")) as desk:
         assert desk.take(several()).outcome is TROUBLE

@@ -16,18 +16,20 @@ from syncengine.service.client import Client, Conduct
 from syncengine.service.posted_time import id_in, items_in
 from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.desk import REFUSED, SUCCESS
+from tests.posted_time.projects import BARE_SINK, delivering, entries, files, ids
+from tests.posted_time.samples import raw
 from tests.posted_time.test_loops import Desk
 from tests.service.scripted import Reply, saying, serving
 from tests.service.talking import key
 
-from .line import SWIFT, Line, group, line, until
+from .line import SWIFT, until
 
 pytestmark = pytest.mark.slow
 
 SECRET = "what-the-client-told-us"
 
 
-def fetched(posted: Line, *bodies: bytes, last: str) -> tuple[list[Event], list[Any]]:
+def fetched(folder: Path, *bodies: bytes, last: str) -> tuple[list[Event], list[Any]]:
     """The events and the statuses sent, once these answers are fetched and delivered and `last` is acknowledged."""
 
     async def play() -> tuple[list[Event], list[Any]]:
@@ -38,7 +40,7 @@ def fetched(posted: Line, *bodies: bytes, last: str) -> tuple[list[Event], list[
             serving() as updates,
             Client(server.url, key, conduct=quiet) as client,
             Client(updates.url, key, conduct=quiet) as other,
-            posted.delivery() as delivery,
+            delivering(folder, BARE_SINK, "") as delivery,
         ):
             fetching = Fetching(client, delivery, lambda: None, tell=told.append, stop=stop, pace=SWIFT)
             acknowledging = Acknowledging(other, delivery.writer, told.append, stop, pace=SWIFT)
@@ -63,7 +65,7 @@ def listing(*groups: bytes) -> bytes:
 
 
 def written(id: str, **given: Any) -> bytes:
-    return msgspec.json.encode(group(id, **given))
+    return msgspec.json.encode(raw(id, **given))
 
 
 INVALID = [b"NaN", b"-Infinity", b"1e400", b"9" * 5000, b'"\xff\xfe"', b'"a\tb"', b'"\\ud83d"', b"[" * 900 + b"]" * 900]
@@ -71,20 +73,19 @@ INVALID = [b"NaN", b"-Infinity", b"1e400", b"9" * 5000, b'"\xff\xfe"', b'"a\tb"'
 
 def test_an_invalid_value_is_ignored_and_its_group_delivered(tmp_path: Path) -> None:
     """The value is no valid JSON, or nested too deeply, but the answer is read all the same."""
-    odd = [written(f"{n}").replace(b'"timeRows":[]', b'"timestamp":' + value) for n, value in enumerate(INVALID)]
-    told, _ = fetched(line(tmp_path), *(listing(written(f"{n}a"), item) for n, item in enumerate(odd)), last="7")
+    odd = [written(f"{n}", timestamp=None).replace(b"null", value) for n, value in enumerate(INVALID)]
+    told, _ = fetched(tmp_path, *(listing(written(f"{n}a"), item) for n, item in enumerate(odd)), last="7")
     assert outcomes(told) == dict.fromkeys([*"01234567", *(f"{n}a" for n in range(8))], SUCCESS)
     assert not any(isinstance(event, RetryLater) for event in told)
 
 
 def test_a_group_with_an_invalid_duration_is_refused(tmp_path: Path) -> None:
     """The sum of its rows is not used instead, and the other groups are delivered."""
-    posted = line(tmp_path)
     values = (b"NaN", b"1" + b"0" * 400, b'"1h"', b"true")
     odd = [written(f"{n}", totalDurationSecs=7).replace(b":7,", b":" + value + b",") for n, value in enumerate(values)]
-    told, _ = fetched(posted, listing(written("a"), *odd, written("b")), last="b")
+    told, _ = fetched(tmp_path, listing(written("a"), *odd, written("b")), last="b")
     assert outcomes(told) == {"a": SUCCESS, "b": SUCCESS, **dict.fromkeys("0123", REFUSED)}
-    assert sorted(posted.rows()) == ["a", "b"]
+    assert sorted(ids(tmp_path)) == ["a", "b"]
 
 
 DEEP = b"[" * 50_000 + b"]" * 50_000
@@ -101,30 +102,28 @@ DEEP = b"[" * 50_000 + b"]" * 50_000
 )
 def test_an_unreadable_group_is_refused_and_others_are_delivered(broken: bytes, tmp_path: Path) -> None:
     """The user gets FAILURE, the inbox shows the group, and nothing of its text is stored or reported."""
-    posted = line(tmp_path)
     body = listing(written("a"), broken, written("b"))
-    told, statuses = fetched(posted, body, listing(broken, written("c")), last="c")
+    told, statuses = fetched(tmp_path, body, listing(broken, written("c")), last="c")
     assert outcomes(told) == {"a": SUCCESS, "bad": REFUSED, "b": SUCCESS, "c": SUCCESS}
     assert {"timeGroupId": "bad", "status": "FAILURE", "message": UNREADABLE} in statuses
-    entry = posted.entries()["bad"]
+    entry = entries(tmp_path)["bad"]
     assert (entry.state, entry.body, entry.revision, entry.offers) == ("acknowledged", None, 1, 2)
     assert "only the groupId" in (entry.note or "")
     assert SECRET not in repr(told) + repr(statuses)
-    assert SECRET.encode() not in posted.files()
+    assert SECRET.encode() not in files(tmp_path)
 
 
 def test_a_refused_unreadable_group_is_delivered_once_it_is_readable(tmp_path: Path) -> None:
     """As its next revision. A delivered one that comes back unreadable is a conflict: it may have changed."""
-    posted = line(tmp_path)
-    fetched(posted, listing(b'{"groupId":"bad",,}', written("a")), last="a")
-    told, _ = fetched(posted, listing(written("bad"), b'{"groupId":"a",,}'), last="bad")
+    fetched(tmp_path, listing(b'{"groupId":"bad",,}', written("a")), last="a")
+    told, _ = fetched(tmp_path, listing(written("bad"), b'{"groupId":"a",,}'), last="bad")
     assert outcomes(told) == {"bad": SUCCESS, "a": REFUSED}
-    assert (posted.rows(), posted.states()["a"]) == (["a", "bad"], "conflict")
+    assert (ids(tmp_path), entries(tmp_path)["a"].state) == (["a", "bad"], "conflict")
 
 
 def test_an_item_without_an_id_is_reported_and_skipped(tmp_path: Path) -> None:
     items = [b"null", b'"text"', b"[]", b"{,}", b"7", b'{"groupId": 7}']
-    told, _ = fetched(line(tmp_path), listing(*items, written("a")), last="a")
+    told, _ = fetched(tmp_path, listing(*items, written("a")), last="a")
     assert outcomes(told) == {"a": SUCCESS}
     assert sum(isinstance(event, Unusable) for event in told) == len(items)
 
