@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -187,36 +188,26 @@ def test_the_limit_is_computed_before_each_fetch() -> None:
     assert fetching((NOTHING,), Desk(), scene, limit=lambda: next(limits)) == ["limit=1", "limit=25"]
 
 
-def test_a_held_group_is_tried_before_the_next_fetch() -> None:
-    """It tests the doubtful sink. A verdict that is not final is reported as an event, but not sent."""
+def test_groups_in_the_inbox_come_before_the_next_fetch() -> None:
+    """The first tests a sink in doubt, which goes down during the second and recovers: the rest does not wait.
 
-    class Doubting(Desk):
-        async def again(self, id: str) -> Verdict:
-            self.is_cautious = bool(self.stored)
-            return await super().again(id)
-
-    desk = Doubting()
-    desk.stored, desk.is_cautious = ["kept", "again"], True
-    desk.verdicts = {"again": Verdict(TROUBLE, "No.", is_final=False)}
-    told = told_until((saying([raw("a")]), NOTHING), desk, has_taken(2))
-    assert taken(told) == [("kept", SUCCESS), ("a", SUCCESS)]
-    assert [type(event) for event in told][:4] == [Taken, RetryLater, Offered, Taken]
-
-
-def test_groups_left_in_the_inbox_come_before_the_next_fetch() -> None:
-    """A sink went down during their delivery and recovered: the rest does not wait for the next start."""
+    A verdict that is not final is reported as an event, but not sent.
+    """
 
     class Falling(Desk):
         async def again(self, id: str) -> Verdict:
+            self.is_cautious = False
             if id == "left":
                 self.troubles = (SinkTrouble("ledger", TroubleKind.UNREACHABLE, "No."),)
                 asyncio.get_running_loop().call_later(0.05, setattr, self, "troubles", ())
             return await super().again(id)
 
     desk = Falling()
-    desk.stored = ["left", "rest"]
+    desk.stored, desk.is_cautious = ["held", "left", "rest"], True
+    desk.verdicts = {"held": Verdict(TROUBLE, "No.", is_final=False)}
     told = told_until((saying([raw("a")]), NOTHING), desk, has_taken(3))
-    assert [id for id, _ in taken(told)] == ["left", "rest", "a"]
+    assert taken(told) == [("left", SUCCESS), ("rest", SUCCESS), ("a", SUCCESS)]
+    assert [type(event) for event in told][:5] == [RetryLater, Taken, Taken, Offered, Taken]
 
 
 # --- acknowledging: every verdict in the inbox is sent to the service until the service accepts it
@@ -348,10 +339,6 @@ def test_a_second_timeout_ends_the_round(tmp_path: Path) -> None:
     assert [event.what for event in told if isinstance(event, RetryLater)] == ["acknowledge a", "acknowledge"]
 
 
-def many(count: int) -> list[Decided]:
-    return [(f"g{number}", *POSTED[1:]) for number in range(count)]
-
-
 def test_an_acceptance_is_recorded_while_other_requests_are_open(tmp_path: Path) -> None:
     """A process that dies while it waits for one answer does not repeat the accepted status later."""
     said = asyncio.Event()
@@ -369,30 +356,24 @@ def test_an_acceptance_is_recorded_while_other_requests_are_open(tmp_path: Path)
     assert found in (["b"], ["a"])  # whichever request arrived second
 
 
-def test_a_service_in_trouble_is_sent_no_further_status(tmp_path: Path) -> None:
-    """With a rejected API key, only the requests that were already open are sent in this round."""
-
-    async def scene(server: Scripted, loop: Acknowledging, _: list[Event]) -> int:
-        await loop.round()
-        return len(server.heard)
-
-    assert acknowledging(tmp_path, (saying({}, 401),), many(SIDE_BY_SIDE + 4), scene) == SIDE_BY_SIDE
-
-
-def test_no_further_status_is_sent_once_the_inbox_fails(tmp_path: Path) -> None:
-    """An acceptance could not be recorded, so only requests that were about to be sent still are."""
+@pytest.mark.parametrize(("answer", "most"), [(saying({}, 401), SIDE_BY_SIDE), (OK, 2 * SIDE_BY_SIDE)])
+def test_no_further_status_is_sent_once_the_service_or_the_inbox_fails(
+    answer: Reply, most: int, tmp_path: Path
+) -> None:
+    """The service rejects the API key, or no acceptance can be recorded: only open requests still go on."""
 
     class Lost(InboxWriter):
         async def write(self, work: Work[Any]) -> Any:
             raise LockLost("another process has it")
 
     async def scene(server: Scripted, loop: Acknowledging, _: list[Event]) -> int:
-        with pytest.raises(LockLost):
+        with pytest.raises(LockLost) if answer is OK else nullcontext():
             await loop.round()
         return len(server.heard)
 
-    sent = acknowledging(tmp_path, (OK,), many(5 * SIDE_BY_SIDE), scene, Lost)
-    assert SIDE_BY_SIDE <= sent <= 2 * SIDE_BY_SIDE
+    writer = Lost if answer is OK else InboxWriter
+    sent = acknowledging(tmp_path, (answer,), [(f"g{n}", *POSTED[1:]) for n in range(5 * SIDE_BY_SIDE)], scene, writer)
+    assert SIDE_BY_SIDE <= sent <= most
 
 
 def test_concurrent_rounds_run_one_after_the_other(tmp_path: Path) -> None:

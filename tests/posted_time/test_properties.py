@@ -89,29 +89,20 @@ class World:
                 self.check_taken(group)
 
 
-def _dies_after_trouble(instants: int) -> list[tuple[object, ...]]:
-    """A sink is in trouble, the next attempt dies after so many instants, and then the user changes the group."""
+def _then_changed(first: str, *then: str, deaths: int | None = None) -> list[tuple[object, ...]]:
+    """A sink answers so, then so or the process dies after so many instants, and then the user changes the group."""
     return [
-        ("offer", "a", 100, ["trouble"], [], None),
-        ("offer", "a", 100, [], [], instants),
+        ("offer", "a", 100, [first], [], None),
+        ("offer", "a", 100, [*then], [], deaths),
         ("offer", "a", 200, [], [], None),
     ]
 
 
-def _then_no(mood: str) -> list[tuple[object, ...]]:
-    """A sink took a group but its answer was lost, the repeat fails, and then the user changes the group."""
-    return [
-        ("offer", "a", 100, ["lost"], [], None),
-        ("offer", "a", 100, [mood], [], None),
-        ("offer", "a", 200, [], [], None),
-    ]
-
-
-@example(_then_no("refuse"))
-@example(_then_no("trouble"))
-@example(_dies_after_trouble(4))
-@example(_dies_after_trouble(5))
-@example(_dies_after_trouble(6))
+@example(_then_changed("lost", "refuse"))
+@example(_then_changed("lost", "trouble"))
+@example(_then_changed("trouble", deaths=4))
+@example(_then_changed("trouble", deaths=5))
+@example(_then_changed("trouble", deaths=6))
 @settings(max_examples=tried(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(HISTORIES)
 def test_sinks_have_a_group_before_the_service_gets_success(history: list[tuple[object, ...]]) -> None:

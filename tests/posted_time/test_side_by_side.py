@@ -28,7 +28,7 @@ from syncengine.service.posted_time import Unreadable
 from syncengine.state.inbox import Inbox, InboxTransaction, InboxWriter, open_inbox
 from syncengine.state.inbox_model import InboxEntry, Offer, PostedTimeStatus
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, Desk, at_work, outcomes, taking
-from tests.posted_time.mortal import Dead, Fate, MortalInbox
+from tests.posted_time.mortal import Dead, Fate, lives
 from tests.posted_time.projects import BARE_SINK, JSONL, SQL_SINK, delivering, ids, lines, locked, project_into, rows
 from tests.posted_time.samples import raw, some
 
@@ -43,8 +43,7 @@ def together(delivery: Delivery, *groups: dict[str, Any]) -> list[Verdict]:
 
 def test_side_by_side_waits_for_everything_it_began() -> None:
     """Even if one task fails. Never more tasks than `width` run at once, and none is begun once `width` is zero."""
-    most, now, ended = 0, 0, list[int]()
-    width = 3
+    most, now, ended, width = 0, 0, list[int](), 3
 
     async def work(number: int) -> None:
         nonlocal most, now, width
@@ -52,19 +51,15 @@ def test_side_by_side_waits_for_everything_it_began() -> None:
         most = max(most, now)
         await asyncio.sleep(0.001)
         now -= 1
-        if number == 5:
-            width = 0
+        width = 0 if number == 5 else width
         ended.append(number)
         if number == 4:
             raise ValueError("4")
 
-    async def play() -> None:
-        await side_by_side(each(range(100)), work, lambda: width)
-
     with pytest.raises(ValueError, match="4"):
-        asyncio.run(play())
+        asyncio.run(side_by_side(each(range(100)), work, lambda: width))
     assert (most, now) == (3, 0)
-    assert ended == sorted(ended) == list(range(len(ended)))
+    assert ended == list(range(len(ended)))
     assert len(ended) < 10
 
 
@@ -136,9 +131,8 @@ def test_a_refused_commit_does_not_affect_other_groups(tmp_path: Path) -> None:
         assert outcomes(desk.together(*groups)) == [SUCCESS, SUCCESS, REFUSED, SUCCESS]
         for id, matter, outcome in (("alone", "99", REFUSED), ("next", "8", SUCCESS)):
             assert desk.take(raw(id, description=matter)).outcome is outcome
-    ids = ["g0", "g1", "g3", "next"]
-    assert sorted(ids(tmp_path)) == ids
-    assert rows(tmp_path, "SELECT group_id FROM syncengine_receipts ORDER BY 1") == [(id,) for id in ids]
+    assert sorted(ids(tmp_path)) == ["g0", "g1", "g3", "next"]
+    assert {*rows(tmp_path, "SELECT group_id FROM syncengine_receipts")} == {(id,) for id in ids(tmp_path)}
 
 
 SIGNED_MEANWHILE = """
@@ -160,9 +154,6 @@ def test_a_receipt_in_the_way_is_looked_at_again_once(
     assert len(rows(tmp_path)) == len(rows(tmp_path, "SELECT * FROM syncengine_receipts")) == there
 
 
-# --- a file
-
-
 SAME = "- {name: archive, jsonl: {path: out/time.jsonl, json: {note: same}}}\n"
 
 
@@ -178,7 +169,7 @@ def test_groups_with_equal_lines_have_one_line_each(again: str, description: str
             state.execute("UPDATE inbox_deliveries SET status = 'attempting' WHERE group_id = ?", id)
             state.execute("UPDATE inbox_groups SET state = 'delivering', outcome = NULL WHERE group_id = ?", id)
     verdicts = together(delivering(tmp_path, SAME, ""), *(raw(id, description=description) for id in again))
-    assert {verdict.outcome for verdict in verdicts} == {SUCCESS}
+    assert {*outcomes(verdicts)} == {SUCCESS}
     assert lines(tmp_path) == [{"note": "same"}] * 2
 
 
@@ -294,20 +285,17 @@ def test_a_death_at_any_instant_of_a_batch_loses_and_doubles_nothing(instants: i
     """The process dies before or after any transaction of the inbox. Some groups have the same line."""
     same = "- {name: archive, jsonl: {path: out/time.jsonl, json: {note: '{{ group.description }}'}}}\n"
     groups = [raw(f"g{number}", description="one" if number % 3 else "two") for number in range(6)]
-    built = build(project_into(tmp_path, same + SQL_SINK), {}, now=time.time)
-    mortal = MortalInbox(open_inbox(str(tmp_path / ".syncengine/state.db"), write=True).database, time.time)
-    mortal.fate = Fate(instants)
+    found = project_into(tmp_path, same + SQL_SINK)
+    open_inbox(found.state, write=True).close()
 
-    async def dies() -> list[Verdict | BaseException]:
-        async with Delivery(built, mortal, keep=1e9, now=time.time) as opened:
-            takes = (opened.take(group, mechanism="fetch") for group in groups)
-            return await asyncio.gather(*takes, return_exceptions=True)
+    async def dies(delivery: Delivery) -> bool:
+        takes = (delivery.take(group, mechanism="fetch") for group in groups)
+        return any(isinstance(one, Dead) for one in await asyncio.gather(*takes, return_exceptions=True))
 
-    has_died = any(isinstance(one, Dead) for one in asyncio.run(dies()))
-    assert has_died or instants >= 12  # how many transactions a batch makes depends on who comes when
-    verdicts = together(delivering(tmp_path, same + SQL_SINK), *groups)
-    assert {verdict.outcome for verdict in verdicts} == {SUCCESS}
-    assert sorted(ids(tmp_path)) == sorted(group["groupId"] for group in groups)
+    has_died = lives(found.state, Fate(instants), build(found, {}, now=time.time), dies, time.time)
+    assert has_died is not False or instants >= 12  # how many transactions a batch makes depends on who comes when
+    assert {*outcomes(together(delivering(tmp_path, same + SQL_SINK), *groups))} == {SUCCESS}
+    assert sorted(ids(tmp_path)) == [f"g{number}" for number in range(6)]
     assert sorted(line["note"] for line in lines(tmp_path)) == ["one"] * 4 + ["two"] * 2
 
 

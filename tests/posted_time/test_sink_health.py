@@ -24,7 +24,20 @@ ANSWERED = Failed(TroubleKind.UNKNOWN, "pms does not work as expected (500).", h
 RESTARTING = Failed(TroubleKind.UNREACHABLE, "pms cannot be reached (503).", has_answered=True)
 PROBED = SinkTrouble("pms", TroubleKind.UNREACHABLE, "pms cannot be reached.")
 
-Act = Callable[[SinkHealth], None]
+ACTS: dict[str, Callable[[SinkHealth], None]] = {
+    "nothing": lambda health: None,
+    "good probe": lambda health: health.probed("pms", None),
+    "bad probe": lambda health: health.probed("pms", PROBED),
+    "success": lambda health: health.worked("pms"),
+    "no answer": lambda health: health.failed("pms", UNREACHED),
+    "500": lambda health: health.failed("pms", ANSWERED),
+    "503": lambda health: health.failed("pms", RESTARTING),
+    "503 begun at 1": lambda health: health.failed("pms", RESTARTING, 1.0),
+    "503 begun at 2": lambda health: health.failed("pms", RESTARTING, 2.0),
+    "deadlock": lambda health: health.failed("pms", Failed(TroubleKind.UNKNOWN, "x", is_down=False)),
+    "failed before": lambda health: health.failed_before("pms", 1),
+    "rest of 60 s": lambda health: health.leave("pms", 60),
+}
 UP, DOUBTED, DOWN, TRIED, HALF_OPEN = "up", "doubted", "down", "tried", "half-open"
 STATES = {(False, True): DOUBTED, (True, True): DOWN, (True, False): TRIED}
 
@@ -35,92 +48,42 @@ def state(health: SinkHealth) -> str:
     return STATES.get(is_known, HALF_OPEN if health.is_half_open else DOUBTED if health.is_in_doubt else UP)
 
 
-def fails(failure: Failed, began: float | None = None) -> Act:
-    return lambda health: health.failed("pms", failure) if began is None else health.failed("pms", failure, began)
-
-
-def good(health: SinkHealth) -> None:
-    health.probed("pms", None)
-
-
-def bad(health: SinkHealth) -> None:
-    health.probed("pms", PROBED)
-
-
-def works(health: SinkHealth) -> None:
-    health.worked("pms")
-
-
-def nothing(health: SinkHealth) -> None:
-    """Let time pass."""
-
-
-Story = Sequence[tuple[float, Act, str]]
+Story = Sequence[tuple[float, str, str]]
+LATER = 3600 + FIRST_REST
 STORIES: dict[str, Story] = {
-    "a new sink is up": [(0, good, UP)],
-    "one failure is not reported": [
-        (0, fails(ANSWERED), DOUBTED),
-        (IN_DOUBT - 0.1, nothing, DOUBTED),
-        (IN_DOUBT - 0.1, works, UP),
-    ],
+    "a new sink is up": [(0, "good probe", UP)],
+    "one failure is not reported": [(0, "500", DOUBTED), (29, "nothing", DOUBTED), (29, "success", UP)],
     "failures of concurrent groups count as one": [
-        (2, fails(RESTARTING, 1.0), DOUBTED),
-        (2, fails(RESTARTING, 1.9), DOUBTED),
-        (2, fails(RESTARTING, 2.0), DOWN),
+        *[(2, "503 begun at 1", DOUBTED)] * 2,
+        (2, "503 begun at 2", DOWN),
     ],
     "a single 503 is not reported after a good probe, however late the next group is": [
-        (0, fails(RESTARTING), DOUBTED),
-        (FIRST_REST, good, HALF_OPEN),
-        (LONG_ENOUGH - 1, nothing, HALF_OPEN),
-        (LONG_ENOUGH - 1, fails(RESTARTING), DOWN),
+        *((0, "503", DOUBTED), (FIRST_REST, "good probe", HALF_OPEN)),
+        *((LONG_ENOUGH - 1, "nothing", HALF_OPEN), (LONG_ENOUGH - 1, "503", DOWN)),
     ],
-    "a single 503 is reported after half a minute": [(0, fails(RESTARTING), DOUBTED), (IN_DOUBT, nothing, DOWN)],
-    "a 500 is reported after half a minute even if probes succeed": [
-        (0, fails(ANSWERED), DOUBTED),
-        (IN_DOUBT, good, TRIED),
-    ],
+    "a single 503 is reported after half a minute": [(0, "503", DOUBTED), (IN_DOUBT, "nothing", DOWN)],
+    "a 500 is reported then even if probes succeed": [(0, "500", DOUBTED), (IN_DOUBT, "good probe", TRIED)],
     "a failure of an earlier process counts as one": [
-        (3600, lambda health: health.failed_before("pms", 1), DOUBTED),
-        (3600, good, DOUBTED),
-        (3600 + FIRST_REST, good, HALF_OPEN),
-        (3600 + FIRST_REST + IN_DOUBT, nothing, HALF_OPEN),
-        (3600 + FIRST_REST + IN_DOUBT, fails(ANSWERED), DOWN),
+        *((3600, "failed before", DOUBTED), (3600, "good probe", DOUBTED), (LATER, "good probe", HALF_OPEN)),
+        *((LATER + IN_DOUBT, "nothing", HALF_OPEN), (LATER + IN_DOUBT, "500", DOWN)),
     ],
     "a reported sink is tried with a group, and stays reported until that succeeds": [
-        (0, fails(ANSWERED), DOUBTED),
-        (0, fails(ANSWERED), DOWN),
-        (FIRST_REST, good, TRIED),
-        (FIRST_REST, fails(ANSWERED), DOWN),
-        (FIRST_REST, good, DOWN),
-        (FIRST_REST, works, UP),
+        *((0, "500", DOUBTED), (0, "500", DOWN), (FIRST_REST, "good probe", TRIED), (FIRST_REST, "500", DOWN)),
+        *((FIRST_REST, "good probe", DOWN), (FIRST_REST, "success", UP)),
     ],
-    "a good probe clears a trouble that the probe had found": [
-        (0, fails(ANSWERED), DOUBTED),
-        (0, bad, DOWN),
-        (0, good, UP),
-    ],
+    "a good probe clears a trouble of a probe": [(0, "500", DOUBTED), (0, "bad probe", DOWN), (0, "good probe", UP)],
     # Otherwise the reported message would keep users from posting the group that could clear it.
     "a reported sink without groups is up after a long time": [
-        (0, fails(ANSWERED), DOUBTED),
-        (LONG_ENOUGH - 1, good, TRIED),
-        (LONG_ENOUGH, good, UP),
+        *((0, "500", DOUBTED), (LONG_ENOUGH - 1, "good probe", TRIED), (LONG_ENOUGH, "good probe", UP)),
     ],
-    "trouble of a single group, such as a deadlock, does not count": [
-        (0, fails(Failed(TroubleKind.UNKNOWN, "x", is_down=False)), UP)
-    ],
+    "trouble of a single group does not count": [(0, "deadlock", UP)],
     "a sink that asked for a rest is tried after it, whatever probes say": [
-        (0, lambda health: health.leave("pms", 60), DOUBTED),
-        (FIRST_REST, good, DOUBTED),
-        (59, good, DOUBTED),
-        (60, good, HALF_OPEN),
+        *((0, "rest of 60 s", DOUBTED), (FIRST_REST, "good probe", DOUBTED)),
+        *((59, "good probe", DOUBTED), (60, "good probe", HALF_OPEN)),
     ],
     "a sink that answers only probes is down until it takes a group": [
-        (0, fails(UNREACHED), DOUBTED),
-        (0, good, UP),
-        (0, fails(UNREACHED), DOWN),
-        (0, good, DOWN),
-        (FIRST_REST, good, TRIED),
-        (FIRST_REST, works, UP),
+        *((0, "no answer", DOUBTED), (0, "good probe", UP), (0, "no answer", DOWN), (0, "good probe", DOWN)),
+        *((FIRST_REST, "good probe", TRIED), (FIRST_REST, "success", UP)),
     ],
 }
 
@@ -130,12 +93,11 @@ def test_the_breaker_of_a_sink_by_its_answers_and_probes(story: Story) -> None:
     """Each step is an instant (s), what happens then, and the state after it."""
     now = 0.0
     health = SinkHealth(lambda: now)
-    found = []
-    for at, act, _ in story:
-        now = at
-        act(health)
-        found.append(state(health))
-    assert found == [expected for _, _, expected in story]
+    found: list[tuple[float, str, str]] = []
+    for now, act, _ in story:
+        ACTS[act](health)
+        found.append((now, act, state(health)))
+    assert found == [*story]
 
 
 def test_attempts_that_fail_become_rarer() -> None:
@@ -186,20 +148,6 @@ class Machine:
     def waits(self, seconds: float) -> None:
         self.date += seconds
         self.clock += seconds
-
-
-@set_by
-def test_a_failing_sink_is_tried_after_its_usual_rest(step: float, tmp_path: Path, receiver: Receiver) -> None:
-    machine = Machine()
-    receiver.answer = lambda got: (503, {}) if got.method == "POST" else (404, {})
-    with at_work(machine.delivering(tmp_path, http_sink(receiver.url))) as desk:
-        assert desk.take(raw()).outcome is TROUBLE
-        machine.date += step
-        desk.check_sinks()
-        assert desk.troubles
-        machine.waits(FIRST_REST)
-        desk.check_sinks()
-        assert (desk.troubles, desk.is_cautious) == ((), True)
 
 
 @set_by

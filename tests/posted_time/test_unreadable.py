@@ -13,12 +13,12 @@ from syncengine.posted_time.delivery import UNREADABLE
 from syncengine.posted_time.events import Acknowledged, Event, RetryLater, Taken, Unusable
 from syncengine.posted_time.loops import Acknowledging, Fetching
 from syncengine.service.client import Client, Conduct
-from syncengine.service.posted_time import id_in, items_in
+from syncengine.service.posted_time import id_in
 from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.desk import REFUSED, SUCCESS
 from tests.posted_time.projects import BARE_SINK, delivering, entries, files, ids
 from tests.posted_time.samples import raw
-from tests.posted_time.test_loops import Desk
+from tests.posted_time.test_loops import Desk, told_until
 from tests.service.scripted import Reply, saying, serving
 from tests.service.talking import key
 
@@ -142,38 +142,12 @@ def test_an_item_without_an_id_is_reported_and_skipped(tmp_path: Path) -> None:
 )
 def test_trouble_shows_status_and_length_of_an_answer_but_not_its_text(answer: Reply) -> None:
     """The text may be what users wrote about their work. Only the field `message` of an error is shown."""
-
-    async def play(answer: Reply) -> str:
-        told: list[Event] = []
-        stop, delivery = asyncio.Event(), Desk()
-        async with serving(answer) as server, Client(server.url, key, conduct=Conduct(attempts=1)) as client:
-            await Fetching(client, delivery, lambda: 1, tell=told.append, stop=stop, pace=SWIFT).round()  # type: ignore[arg-type] # a stand-in
-        (waiting,) = told
-        assert isinstance(waiting, RetryLater)
-        return waiting.why
-
-    why = asyncio.run(play(answer))
-    assert SECRET not in why
-    assert f"{answer.status} (" in why
-    assert f"{len(answer.body)} bytes" in why
-    assert asyncio.run(play(saying({"message": "until 10:00"}, 503))) == "503: until 10:00"
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (b'[{"a": [1, 2]}, "x, y", {,}]', [b'{"a": [1, 2]}', b' "x, y"', b" {,}"]),
-        (b'{"a": [1]}', None),
-        (b"[1, 2", None),
-        (b"[1] [2]", None),
-        (b"x [1]", None),
-        (b"<html>", None),
-        (b"", None),
-    ],
-)
-def test_an_array_is_split_at_its_own_commas(content: bytes, expected: list[bytes] | None) -> None:
-    """Not at commas of strings or nested values. Any other content has no items."""
-    assert items_in(content) == expected
+    answers = (saying({"message": "until 10:00"}, 503), answer)
+    told = told_until(answers, Desk(), lambda told: len(told) > 1)
+    spoken, silent = [event.why for event in told if isinstance(event, RetryLater)][:2]
+    assert (spoken, SECRET in silent) == ("503: until 10:00", False)
+    assert f"{answer.status} (" in silent
+    assert f"{len(answer.body)} bytes" in silent
 
 
 def test_the_id_is_read_from_the_groups_own_field() -> None:
