@@ -13,7 +13,6 @@ from syncengine.posted_time.delivery import UNREADABLE
 from syncengine.posted_time.events import Acknowledged, Event, RetryLater, Taken, Unusable
 from syncengine.posted_time.loops import Acknowledging, Fetching
 from syncengine.service.client import Client, Conduct
-from syncengine.service.posted_time import id_in
 from syncengine.state.inbox_model import PostedTimeStatus
 from tests.posted_time.desk import REFUSED, SUCCESS
 from tests.posted_time.projects import BARE_SINK, delivering, entries, files, ids
@@ -148,9 +147,3 @@ def test_trouble_shows_status_and_length_of_an_answer_but_not_its_text(answer: R
     assert (spoken, SECRET in silent) == ("503: until 10:00", False)
     assert f"{answer.status} (" in silent
     assert f"{len(answer.body)} bytes" in silent
-
-
-def test_the_id_is_read_from_the_groups_own_field() -> None:
-    """Not from a nested object or from a string."""
-    assert id_in(rb'{"tags": [{"groupId": "x"}], "description": "\"groupId\": \"y\"", "groupId" : "\u00e4",,}') == "ä"
-    assert id_in(b'{"tags": [{"groupId": "x"}],,}') is None
