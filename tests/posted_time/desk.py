@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import SinkTrouble, Verdict
 from syncengine.state.inbox_model import InboxEntry, PostedTimeStatus
 
 SUCCESS, REFUSED, TROUBLE = PostedTimeStatus
+T = TypeVar("T")
 
 Raw = dict[str, Any]
 """A group as the service sends it."""
@@ -23,26 +24,27 @@ class Desk:
     """`wait` runs a coroutine to its end, in the loop in which all steps of the delivery run."""
 
     delivery: Delivery
-    wait: Callable[[Any], Any]
+    runner: asyncio.Runner
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(work)
 
     def take(self, group: Raw, mechanism: str = "fetch") -> Verdict:
-        verdict: Verdict = self.wait(self.delivery.take(group, mechanism=mechanism))
-        return verdict
+        return self.wait(self.delivery.take(group, mechanism=mechanism))
 
-    def together(self, *groups: Raw, mechanism: str = "fetch") -> list[Verdict]:
+    def together(self, *groups: Raw) -> list[Verdict]:
         """The verdicts of groups that are offered at once."""
 
         async def take() -> list[Verdict]:
-            return await asyncio.gather(*(self.delivery.take(group, mechanism=mechanism) for group in groups))
+            return await asyncio.gather(*(self.delivery.take(group, mechanism="fetch") for group in groups))
 
-        verdicts: list[Verdict] = self.wait(take())
-        return verdicts
+        return self.wait(take())
 
     def store(self, group: Any) -> None:
         self.wait(self.delivery.store(group, mechanism="fetch"))
 
     def catch_up(self) -> int:
-        return int(self.wait(self.delivery.catch_up(asyncio.Event())))
+        return self.wait(self.delivery.catch_up(asyncio.Event()))
 
     def resume(self) -> list[Verdict | None]:
         """The verdicts of the groups that waited in the inbox."""
@@ -51,13 +53,11 @@ class Desk:
         async def deliver(id: str) -> None:
             verdicts.append(await self.delivery.again(id))
 
-        begun = self.wait(self.delivery.resume(asyncio.Event(), deliver))
-        assert len(verdicts) == begun
+        assert self.wait(self.delivery.resume(asyncio.Event(), deliver)) == len(verdicts)
         return verdicts
 
     def check_sinks(self) -> tuple[SinkTrouble, ...]:
-        found: tuple[SinkTrouble, ...] = self.wait(self.delivery.check_sinks())
-        return found
+        return self.wait(self.delivery.check_sinks())
 
     def remember_troubles(self) -> None:
         self.wait(self.delivery.remember_troubles())
@@ -68,7 +68,7 @@ class Desk:
 
     def entry(self, id: str = "g1") -> InboxEntry:
         """The group in the inbox."""
-        entry = self.inbox.entry(id)
+        entry = self.delivery.inbox.entry(id)
         assert entry is not None
         return entry
 
@@ -87,7 +87,7 @@ def at_work(delivery: Delivery) -> Iterator[Desk]:
     with asyncio.Runner() as runner:
         runner.run(delivery.__aenter__())
         try:
-            yield Desk(delivery, runner.run)
+            yield Desk(delivery, runner)
         finally:
             runner.run(delivery.__aexit__(None, None, None))
 

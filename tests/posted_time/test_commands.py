@@ -6,7 +6,10 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -24,10 +27,10 @@ from tests.posted_time.projects import JSONL, SQL_SINK, delivering, ids, in_ledg
 from tests.posted_time.samples import raw
 from tests.support import warm
 from tests.support.formats import fitting
+from tests.support.pages import ROOT, blocks
+from tests.support.ports import unused_port
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[2]
 
 
 class Ended(NamedTuple):
@@ -91,9 +94,7 @@ def shown(folder: Path, *words: str, **given: Any) -> Any:
         (("--since", "2001-01-01"), ["g3", "g2"]),
     ],
 )
-def test_the_inbox_lists_waiting_and_failed_groups_or_those_of_a_state_user_tag_and_time(
-    folder: Path, words: Sequence[str], expected: list[str]
-) -> None:
+def test_the_inbox_lists_groups_by_state_user_tag_time(folder: Path, words: Sequence[str], expected: list[str]) -> None:
     """With the message of each; acknowledged groups are listed only on demand."""
     document = shown(folder, "inbox", *words)
     assert [group["groupId"] for group in document["groups"]] == expected
@@ -243,12 +244,10 @@ FAILS = {
 }
 
 
-@pytest.mark.parametrize(("posted_time", "group", "words"), FAILS.values(), ids=FAILS)
-def test_a_preview_says_what_would_be_refused(
-    posted_time: str, group: dict[str, Any], words: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("text", "group", "words"), FAILS.values(), ids=FAILS)
+def test_a_preview_says_what_would_be_refused(text: str, group: dict[str, Any], words: str, tmp_path: Path) -> None:
     """With the message that the user would get; of a template that fails, with its place."""
-    project(tmp_path, posted_time)
+    project(tmp_path, text)
     document = shown(tmp_path, "preview", "-", stdin=json.dumps(group))
     assert (document["outcome"], document["sinks"]) == ("FAILURE", [])
     assert words in document["message"]
@@ -411,3 +410,42 @@ def test_a_reduced_group_is_exported_with_its_receipt_only(folder: Path) -> None
     row, _ = table(folder, "--sink", "ledger")
     assert (row["groupId"], row["externalId"], row["seconds"], row["user"]) == ("g1", "L-g1", "", "")
     assert "`postedTime.keep`" in program(folder, "export").err
+
+
+# --- the first example of docs/posted-time-settings.md
+
+
+PAGE = ROOT / "docs/posted-time-settings.md"
+
+
+SHIMS = {
+    "syncengine": f'#!/bin/sh\nexec "{sys.executable}" -m syncengine "$@"\n',
+    "curl": f"""#!{sys.executable}
+import sys, urllib.request
+print(urllib.request.urlopen(sys.argv[-1], data=sys.argv[-2].encode(), timeout=20).read().decode())
+""",
+}
+"""The programs that the commands of the page call; a machine may lack curl, whose POST the page sends."""
+
+
+def test_the_ten_lines_deliver_what_is_printed(tmp_path: Path) -> None:
+    """The commands of the page run unchanged, except for the port."""
+    settings, commands = blocks(PAGE, "yaml")[0], blocks(PAGE, "sh")[0]
+    assert len(settings.splitlines()) == 1 + 10
+    port = str(unused_port())
+    (tmp_path / "syncengine.yaml").write_text(settings.replace("8765", port))
+    (tmp_path / "bin").mkdir()
+    for name, text in SHIMS.items():
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    script = commands.replace("syncengine sandbox", f"syncengine sandbox --port {port}").replace("8765", port)
+    environ = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-e", "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    printed = re.search(r"cat \S+ +# (.*)", commands)
+    assert printed is not None
+    assert (tmp_path / "out/time.jsonl").read_text() == printed[1] + "\n"
+    assert printed[1] in done.stdout
+    assert "SUCCESS" in done.stdout

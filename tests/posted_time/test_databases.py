@@ -16,18 +16,23 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from syncengine.database.errors import FAILURES, Silent, cause, is_down, meaning, sentence
+from syncengine.database.errors import FAILURES, Silent, cause, meaning
 from syncengine.database.open import open_engine
 from syncengine.errors import Problems, TroubleKind
 from syncengine.posted_time.databases import MOST_SILENT, Database, Statement
+from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
+from syncengine.posted_time.receipts import all_of
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
 from syncengine.posted_time.sinks.sql import SqlSink
 from syncengine.posted_time.templates import Json
-from tests.posted_time.desk import SUCCESS, at_work, outcomes, taking
-from tests.posted_time.projects import delivery_to, locked, run_sql
+from tests import mariadb
+from tests.posted_time.desk import REFUSED, SUCCESS, at_work, outcomes, taking
+from tests.posted_time.projects import delivery_to, into, locked, run_sql
 from tests.posted_time.samples import raw
 from tests.posted_time.test_file_sink import Notebook
+
+pytestmark = pytest.mark.slow
 
 SINK = """\
 deliver:
@@ -42,7 +47,7 @@ NUMBERS = {"sqlite": "INTEGER", "postgresql": "SERIAL"}
 
 
 @pytest.fixture(params=NUMBERS)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a ledger with an empty table `hours`."""
     (tmp_path / "hours.db").touch()
     is_file = request.param == "sqlite"
@@ -52,35 +57,35 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return made
 
 
-def test_a_group_is_delivered_once_and_its_reference_is_returned_by_the_statement(url: str, tmp_path: Path) -> None:
+def test_a_group_is_delivered_once_and_its_reference_is_returned_by_the_statement(ledger: str, tmp_path: Path) -> None:
     """A process with a new inbox gets the same reference from the receipt; a statement need not return any."""
-    assert taking(delivery_to(tmp_path, url, SINK), raw(), raw()) == [Verdict(SUCCESS, None, "1")] * 2
+    assert taking(delivery_to(tmp_path, ledger, SINK), raw(), raw()) == [Verdict(SUCCESS, None, "1")] * 2
     (tmp_path / ".syncengine/state.db").unlink()
-    assert taking(delivery_to(tmp_path, url, SINK), raw()) == [Verdict(SUCCESS, None, "1")]
+    assert taking(delivery_to(tmp_path, ledger, SINK), raw()) == [Verdict(SUCCESS, None, "1")]
     silent = SINK.replace(" RETURNING number", "")
-    assert taking(delivery_to(tmp_path, url, silent), raw("g2")) == [Verdict(SUCCESS, None, None)]
-    assert run_sql(url, "SELECT id, secs, hours FROM hours ORDER BY number") == [("g1", 3600, 1), ("g2", 3600, 1)]
+    assert taking(delivery_to(tmp_path, ledger, silent), raw("g2")) == [Verdict(SUCCESS, None, None)]
+    assert run_sql(ledger, "SELECT id, secs, hours FROM hours ORDER BY number") == [("g1", 3600, 1), ("g2", 3600, 1)]
 
 
 @pytest.mark.parametrize("change", [("INTO hours", "INTO ours"), ("(id, secs", "(ident, secs"), ("INSERT", "INSRT")])
-def test_a_statement_that_cannot_run_is_refused_at_start(url: str, change: tuple[str, str], tmp_path: Path) -> None:
+def test_a_statement_that_cannot_run_is_refused_at_start(ledger: str, change: tuple[str, str], tmp_path: Path) -> None:
     """The check writes nothing to the database."""
     with pytest.raises(Problems) as refused:
-        delivery_to(tmp_path, url, SINK.replace(*change))
+        delivery_to(tmp_path, ledger, SINK.replace(*change))
     assert [d.code for d in refused.value.found] == ["bad-statement"]
-    assert run_sql(url, "SELECT * FROM hours") == []
+    assert run_sql(ledger, "SELECT * FROM hours") == []
 
 
-def test_two_processes_deliver_a_group_once(url: str, tmp_path: Path) -> None:
+def test_two_processes_deliver_a_group_once(ledger: str, tmp_path: Path) -> None:
     """Each has its own inbox, so no lease keeps them apart: the receipt in the database does."""
     for name in "ab":
         (tmp_path / name).mkdir()
     groups = [raw(f"g{number}") for number in range(5)]
-    deliveries = [delivery_to(tmp_path / name, url, SINK) for name in "ab"]
+    deliveries = [delivery_to(tmp_path / name, ledger, SINK) for name in "ab"]
     with at_work(deliveries[0]) as one, at_work(deliveries[1]) as other, ThreadPoolExecutor() as pool:
         both = pool.map(lambda desk: desk.together(*groups), (one, other))
         assert [outcomes(verdicts) for verdicts in both] == [[SUCCESS] * 5] * 2
-    assert run_sql(url, "SELECT id FROM hours ORDER BY id") == [(f"g{n}",) for n in range(5)]
+    assert run_sql(ledger, "SELECT id FROM hours ORDER BY id") == [(f"g{n}",) for n in range(5)]
 
 
 class _Stated(Exception):
@@ -109,9 +114,7 @@ MEANINGS: list[tuple[Exception, TroubleKind | None]] = [
 
 
 @pytest.mark.parametrize(("error", "expected"), MEANINGS)
-def test_an_error_means_a_kind_of_trouble_by_its_sqlstate_or_else_its_class_and_text(
-    error: Exception, expected: TroubleKind | None
-) -> None:
+def test_an_error_means_a_kind_of_trouble(error: Exception, expected: TroubleKind | None) -> None:
     """Violated constraints and bad values are no trouble: they refuse the group."""
     assert isinstance(error, FAILURES)
     assert meaning(error) is expected
@@ -132,28 +135,6 @@ def test_a_cause_names_columns_but_no_text_of_a_check_or_trigger(tmp_path: Path)
             told.append(cause(refused.value))
     names = ("UNIQUE, t.a", "NOTNULL, t.a", "CHECK", "TRIGGER")
     assert told == [f"a constraint is violated (SQLITE_CONSTRAINT_{name})" for name in names]
-
-
-def test_a_driver_that_is_missing_is_named() -> None:
-    """An unknown URL scheme has a message of its own."""
-    for url, words in (
-        ("mysql+nothing://h/d", "begins with mysql+nothing://, for which no driver is installed"),
-        ("postgresql+psycopg2://h/d", "needs the driver psycopg2, which is not installed"),
-    ):
-        with pytest.raises(Problems) as refused:
-            open_engine(url, "ledger")
-        assert words in refused.value.found[0].message
-
-
-def test_a_file_that_is_no_database_is_trouble(tmp_path: Path) -> None:
-    """SQLite's own error code means UNREACHABLE. After a deadlock only the transaction has to be repeated."""
-    path = tmp_path / "x.db"
-    path.write_text("this is not a database, though it is long enough to look at it twice" * 20)
-    with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.DatabaseError) as raised:
-        connection.execute("SELECT * FROM sqlite_master")
-    assert meaning(raised.value) is TroubleKind.UNREACHABLE
-    assert [is_down(exc.DBAPIError("x", None, _Stated(state))) for state in ("40P01", "08006")] == [False, True]
-    assert all(sentence("ledger", kind).startswith("ledger ") for kind in TroubleKind)
 
 
 @contextmanager
@@ -242,3 +223,110 @@ def test_a_delivery_that_was_given_up_is_not_written_later(groups: int, tmp_path
         wait_for_threads()
     for table in ("hours", "syncengine_receipts"):
         assert run_sql(f"sqlite:///{tmp_path}/x.db", f"SELECT * FROM {table}") == []
+
+
+# --- MariaDB, whose defaults are looser than those of other databases
+
+
+ID = '{id: "{{ group.groupId }}"}'
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with mariadb.running() as url:
+        yield url
+
+
+@pytest.fixture
+def url(server: str) -> str:
+    """The URL of an empty database."""
+    run_sql(server, "DROP DATABASE ledger", "CREATE DATABASE ledger CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+    return server
+
+
+def delivery(folder: Path, url: str, statement: str, params: str = ID, more: str = "") -> Delivery:
+    sql = f'{{source: ledger, statement: "{statement}", params: {params}}}'
+    sink = f"- name: ledger\n  sql: {sql}\n  refused: The ledger does not take it.\n"
+    return delivery_to(folder, url, into(sink, more))
+
+
+UNFIT = {
+    "a text that is too long": ("note varchar(5)", "'too long'"),
+    "a number beyond its column": ("note tinyint", "3600"),
+    "a date that does not exist": ("note date", "'2024-02-31'"),
+    "a division by zero": ("note int", "1 / 0"),
+    "a value that an enumeration lacks": ("note enum('a', 'b')", "'c'"),
+    "characters that the column cannot store": ("note varchar(9) character set latin1", "'\u0141\u00f3d\u017a'"),
+    "a CHECK constraint": ("note int check (note < 5)", "7"),
+}
+
+
+@pytest.mark.parametrize(("column", "value"), UNFIT.values(), ids=UNFIT.keys())
+def test_a_value_that_does_not_fit_is_refused_and_never_cut(column: str, value: str, url: str, tmp_path: Path) -> None:
+    """In the server's default mode 3600 seconds would be stored as 127, and texts would be cut."""
+    run_sql(url, f"CREATE TABLE time (id varchar(99), {column})")
+    (verdict,) = taking(delivery(tmp_path, url, f"INSERT INTO time VALUES (:id, {value})"), raw())
+    assert (verdict.outcome, verdict.message) == (REFUSED, "The ledger does not take it.")
+    assert run_sql(url, "SELECT * FROM time") == run_sql(url, "SELECT group_id FROM syncengine_receipts") == []
+
+
+@pytest.mark.parametrize("table", ["time", "`time`", "ledger.time"])
+def test_a_table_without_transactions_is_refused_where_receipts_are_kept(table: str, url: str, tmp_path: Path) -> None:
+    """A row stays there whatever becomes of its receipt, so the group would be delivered twice."""
+    run_sql(url, "CREATE TABLE time (id varchar(99)) ENGINE=MyISAM")
+    with pytest.raises(Problems) as refused:
+        delivery(tmp_path, url, f"INSERT INTO {table} VALUES (:id)")
+    assert "the engine MyISAM of the table has no transactions" in refused.value.found[0].message
+    without = delivery(tmp_path, url, f"INSERT INTO {table} VALUES (:id)", f"{ID}, receipts: false")
+    assert outcomes(taking(without, raw())) == [SUCCESS]
+
+
+def test_ids_that_differ_only_in_case_blanks_or_form_are_different_groups(url: str, tmp_path: Path) -> None:
+    """Each is delivered once, although the database would take them for the same."""
+    run_sql(url, "CREATE TABLE time (id varbinary(99))")
+    ids = ["aBc1", "AbC1", "aBc1 ", "e\u0301", "E\u0301", "stra\u00dfe", "strasse"]
+    statement = "INSERT INTO time VALUES (:id)"
+    assert [v.outcome for v in taking(delivery(tmp_path, url, statement), *map(raw, ids))] == [SUCCESS] * len(ids)
+    (tmp_path / ".syncengine/state.db").unlink()
+    assert [v.outcome for v in taking(delivery(tmp_path, url, statement), *map(raw, ids))] == [SUCCESS] * len(ids)
+    assert sorted(id.decode() for (id,) in run_sql(url, "SELECT id FROM time")) == sorted(ids)
+    engine = sa.create_engine(url)
+    assert {one.group_id for one in all_of(engine, "ledger")} == {*ids}
+    assert all_of(engine, "LEDGER") == []
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "signal", ["SQLSTATE '45000'", "SQLSTATE '45000' SET MYSQL_ERRNO = 30001, MESSAGE_TEXT = 'closed since 1815'"]
+)
+def test_a_signal_of_a_trigger_is_a_refusal(signal: str, url: str, tmp_path: Path) -> None:
+    """The message is the project's, without the trigger's text; the next group is delivered."""
+    raised = f"IF NEW.id = 'g1' THEN SIGNAL {signal}; END IF"
+    run_sql(url, "CREATE TABLE time (id varchar(99))")
+    run_sql(url, f"CREATE TRIGGER closed BEFORE INSERT ON time FOR EACH ROW BEGIN {raised}; END")
+    first, second = taking(delivery(tmp_path, url, "INSERT INTO time VALUES (:id)"), raw("g1"), raw("g2"))
+    assert (first.outcome, first.message, second.outcome) == (REFUSED, "The ledger does not take it.", SUCCESS)
+    assert "1815" not in (first.detail or "")
+
+
+def test_an_update_without_a_matching_row_is_a_refusal(url: str, tmp_path: Path) -> None:
+    """One that matches a row but changes no value is none, nor is a procedure, which reports no row count."""
+    run_sql(url, "CREATE TABLE matter (no varchar(9), secs int)", "INSERT INTO matter VALUES ('ACME-0042', 3600)")
+    run_sql(url, "CREATE PROCEDURE book(s int) UPDATE matter SET secs = secs WHERE no = 'none'")
+    params = '{no: "{{ tag.name }}", s: "{{ duration.seconds }}"}'
+    groups = [raw("g1"), raw("g2", tags=[{"name": "NO-SUCH"}])]
+    verdicts = taking(delivery(tmp_path, url, "UPDATE matter SET secs = :s WHERE no = :no", params), *groups)
+    assert outcomes(verdicts) == [SUCCESS, REFUSED]
+    assert run_sql(url, "SELECT group_id FROM syncengine_receipts") == [(b"g1",)]
+    booked = taking(delivery(tmp_path, url, "CALL book(:s)", '{s: "{{ duration.seconds }}"}'), raw("g3"))
+    assert [v.outcome for v in booked] == [SUCCESS]
+
+
+def test_the_start_is_local_in_every_column(url: str, tmp_path: Path) -> None:
+    """A group that only has a date keeps that date."""
+    run_sql(url, "CREATE TABLE time (a date, b datetime, c varchar(99))")
+    group = raw(localDate="2026-11-21", tzOffsetMins=60, timeRows=[])
+    statement, params = "INSERT INTO time VALUES (:a, :a, :a)", '{a: "{{ start }}"}'
+    assert taking(delivery(tmp_path, url, statement, params, "timezone: Europe/Vienna\n"), group)[0].outcome is SUCCESS
+    ((day, moment, text),) = run_sql(url, "SELECT CAST(a AS char), CAST(b AS char), c FROM time")
+    assert (day, moment, text[:19]) == ("2026-11-21", "2026-11-21 00:00:00", "2026-11-21 00:00:00")

@@ -126,27 +126,6 @@ def test_only_the_sink_that_lacks_a_group_gets_it_again(tmp_path: Path, receiver
 # --- the status that the service gets
 
 
-def test_verdicts_of_fetch_wait_until_the_service_accepted_them(tmp_path: Path) -> None:
-    """They survive a restart. A verdict on a webhook call does not wait: it was the answer to the call."""
-    with at_work(delivering(tmp_path)) as desk:
-        desk.take(raw("g1"))
-        desk.take(UNTAGGED)
-        desk.take(raw("g3"), "webhook")
-    with at_work(delivering(tmp_path)) as desk:
-        waiting = list(desk.inbox.waiting())
-        assert [(w.group_id, w.status, w.external_id) for w in waiting] == [
-            ("g1", "SUCCESS", "L-g1"),
-            ("g2", "FAILURE", None),
-        ]
-        desk.acknowledge("g1")
-        desk.inbox.write(lambda tx: tx.give_up("g2", "the service does not know it"))
-        assert list(desk.inbox.waiting()) == []
-        states = {entry.group_id: entry.state for entry in desk.inbox.entries()}
-        assert states == {"g1": "acknowledged", "g2": "given-up", "g3": "acknowledged"}
-        desk.take(raw("g1"))
-        assert [w.group_id for w in desk.inbox.waiting()] == ["g1"]
-
-
 @pytest.mark.parametrize(("keep", "days"), [("keep: 30d\n", 30), ("", 60)], ids=["set", "default"])
 def test_old_groups_are_reduced_to_id_and_receipts(keep: str, days: int, tmp_path: Path) -> None:
     """So a later offer is recognized. Groups that are not acknowledged stay whole."""

@@ -7,9 +7,9 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -17,13 +17,14 @@ import pytest
 from syncengine.posted_time.build_route import build, warnings_of_sinks
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
+from syncengine.project.model import Project
 from syncengine.state.inbox import open_inbox
-from syncengine.state.inbox_model import InboxEntry, PostedTimeStatus
+from syncengine.state.inbox_model import PostedTimeStatus
 from syncengine.tools.posted_time import deliver_again
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work
 from tests.posted_time.forgetful import FIND, Entry, Forgetful, finding_sink, forgetting
 from tests.posted_time.mortal import Fate, lives
-from tests.posted_time.projects import into, problems, project, project_into
+from tests.posted_time.projects import entries, into, problems, project, project_into
 from tests.posted_time.receiver import Got
 from tests.posted_time.samples import raw
 from tests.support import warm
@@ -40,63 +41,32 @@ class Clock:
         return self.at
 
 
-class Connector:
-    """A connector that may die at any transaction of its inbox, and then starts again."""
+@dataclass(frozen=True)
+class Case:
+    """A receiver that ignores keys, and a connector that looks groups up there.
 
-    def __init__(self, folder: Path, deliver: str, clock: Clock, sources: str = "ledger: {sql: ledger.db}") -> None:
-        self.project = project_into(folder, deliver, "", sources)
-        self.clock, self.fate = clock, Fate()
-        open_inbox(self.project.state, write=True).close()
+    The connector may die at any transaction of its inbox, and then starts again.
+    """
 
-    def take(self, *groups: dict[str, object], deaths: int | None = None) -> list[Verdict]:
+    clock: Clock
+    pms: Forgetful
+    project: Project
+
+    def takes(self, *groups: dict[str, object], deaths: int | None = None) -> list[Verdict]:
         """The verdicts until it died."""
         verdicts = list[Verdict]()
-        self.fate.left = deaths
 
         async def work(delivery: Delivery) -> None:
             for group in groups:
                 verdicts.append(await delivery.take(group, mechanism="fetch"))
 
-        lives(self.project.state, self.fate, build(self.project, {}, now=self.clock), work, self.clock)
+        lives(self.project.state, Fate(deaths), build(self.project, {}, now=self.clock), work, self.clock)
         return verdicts
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_each_group_is_there_once_whatever_is_cut_late_or_killed(seed: int, tmp_path: Path) -> None:
-    """The service offers each until it gets SUCCESS; FAILURE is only sent for what the receiver does not have."""
-    chance, clock = random.Random(seed), Clock()
-    usual = ("take", "take", "cut", "lost", "gateway", "late", "down", "refuse")
-    with forgetting(clock, seed, usual=usual, asking=("answer",) * 3 + ("cut", "down", "odd")) as pms:
-        connector = Connector(tmp_path, finding_sink(pms.receiver.url), clock)
-        waiting = [f"g{number}" for number in range(GROUPS)]
-        told = dict[str, str | None]()
-        while waiting:
-            clock.at += chance.random() * 90
-            chance.shuffle(waiting)
-            deaths = chance.randrange(20) if chance.random() < 0.5 else None
-            verdicts = connector.take(*map(raw, waiting[:10]), deaths=deaths)
-            for id, verdict in zip(waiting[:10], verdicts, strict=False):
-                if verdict.outcome is SUCCESS:
-                    told[id] = verdict.external_id
-                if verdict.outcome is REFUSED:
-                    assert pms.has(id) == []
-            waiting = [id for id in waiting if id not in told]
-        assert Counter(one.reference for one in pms.entries) == Counter(told.keys())
-        numbers = {one.reference: {f"E{one.number}", f"E{one.number + 1}"} for one in pms.entries}
-        assert all(external in numbers[id] for id, external in told.items())
-
-
-class Case(NamedTuple):
-    """A receiver that ignores keys, and a connector whose sink looks groups up there."""
-
-    clock: Clock
-    pms: Forgetful
-    connector: Connector
 
     def take(self, group: str = "g1", wait: float = 0.0, **given: object) -> Verdict:
         """The verdict on a group that is offered after so many seconds."""
         self.clock.at += wait
-        (verdict,) = self.connector.take(raw(group, **given))
+        (verdict,) = self.takes(raw(group, **given))
         return verdict
 
     def loses(self, mood: str = "lost", group: str = "g1") -> None:
@@ -106,24 +76,45 @@ class Case(NamedTuple):
 
     def lists(self, status: int, answer: object) -> None:
         """Give this answer whenever the list of entries is asked for."""
-        pms = self.pms
-        pms.receiver.answer = lambda got: (status, answer) if got.method == "GET" else pms.answer(got)
-
-    def entry(self) -> InboxEntry:
-        """The group `g1` in the inbox."""
-        with open_inbox(self.connector.project.state, write=False) as inbox:
-            entry = inbox.entry("g1")
-        assert entry is not None
-        return entry
+        self.pms.receiver.answer = lambda got: (status, answer) if got.method == "GET" else self.pms.answer(got)
 
 
 @contextmanager
-def finding(folder: Path, sink: str = finding_sink("URL"), sources: str = "ledger: {sql: ledger.db}") -> Iterator[Case]:
+def finding(
+    folder: Path, sink: str = finding_sink("URL"), sources: str = "ledger: {sql: ledger.db}", **given: Any
+) -> Iterator[Case]:
     """A case with this sink; in both texts, URL stands for the receiver's."""
     clock = Clock()
-    with forgetting(clock) as pms:
+    with forgetting(clock, **given) as pms:
         sink, sources = (text.replace("URL", pms.receiver.url) for text in (sink, sources))
-        yield Case(clock, pms, Connector(folder, sink, clock, sources))
+        project = project_into(folder, sink, "", sources)
+        open_inbox(project.state, write=True).close()
+        yield Case(clock, pms, project)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_each_group_is_there_once_whatever_is_cut_late_or_killed(seed: int, tmp_path: Path) -> None:
+    """The service offers each until it gets SUCCESS; FAILURE is only sent for what the receiver does not have."""
+    chance = random.Random(seed)
+    usual = ("take", "take", "cut", "lost", "gateway", "late", "down", "refuse")
+    asking = ("answer",) * 3 + ("cut", "down", "odd")
+    with finding(tmp_path, seed=seed, usual=usual, asking=asking) as case:
+        waiting = [f"g{number}" for number in range(GROUPS)]
+        told = dict[str, str | None]()
+        while waiting:
+            case.clock.at += chance.random() * 90
+            chance.shuffle(waiting)
+            deaths = chance.randrange(20) if chance.random() < 0.5 else None
+            verdicts = case.takes(*map(raw, waiting[:10]), deaths=deaths)
+            for id, verdict in zip(waiting[:10], verdicts, strict=False):
+                if verdict.outcome is SUCCESS:
+                    told[id] = verdict.external_id
+                if verdict.outcome is REFUSED:
+                    assert case.pms.has(id) == []
+            waiting = [id for id in waiting if id not in told]
+        assert Counter(one.reference for one in case.pms.entries) == Counter(told.keys())
+        numbers = {one.reference: {f"E{one.number}", f"E{one.number + 1}"} for one in case.pms.entries}
+        assert all(external in numbers[id] for id, external in told.items())
 
 
 @pytest.fixture
@@ -135,7 +126,7 @@ def case(tmp_path: Path) -> Iterator[Case]:
 def test_a_receiver_that_wants_ten_years_without_questions_has_a_day(case: Case) -> None:
     """The process that was told so goes on; its clock or the receiver's may be wrong."""
     case.pms.moods.append("lost")
-    with at_work(Delivery.of(case.connector.project, {}, now=case.clock, clock=case.clock)) as desk:
+    with at_work(Delivery.of(case.project, {}, now=case.clock, clock=case.clock)) as desk:
         assert desk.take(raw()).outcome is TROUBLE
         case.pms.receiver.headers = {"Retry-After": "315360000"}
         case.lists(503, {})
@@ -157,7 +148,7 @@ def test_find_asks_only_after_an_unclear_attempt_and_a_wait(after: str, wait: in
         verdict = case.take(wait=wait - 1)
         assert (verdict.outcome, case.pms.questions) == (TROUBLE, [])
         assert (verdict.message or "").startswith("pms may already have this time.")
-        assert (case.entry().note or "").startswith("perhaps taken: ")
+        assert (entries(tmp_path)["g1"].note or "").startswith("perhaps taken: ")
         assert case.take(wait=20) == Verdict(SUCCESS, None, "E1")
         assert (len(case.pms.questions), len(case.pms.has("g1"))) == (1, 1)
 
@@ -172,7 +163,7 @@ def test_a_group_that_is_not_found_is_sent_again(mood: str, case: Case) -> None:
 
 def test_find_reads_every_page_and_matches_the_whole_reference(case: Case) -> None:
     """The first pages hold entries whose references have the same prefix."""
-    case.connector.take(*(raw(f"g1{number}") for number in range(7)))
+    case.takes(*(raw(f"g1{number}") for number in range(7)))
     case.loses()
     assert case.take(wait=80) == Verdict(SUCCESS, None, "E7")
     assert len(case.pms.questions) == 3
@@ -180,25 +171,25 @@ def test_find_reads_every_page_and_matches_the_whole_reference(case: Case) -> No
 
 def test_a_requested_repeat_is_sent_only_if_the_entry_is_missing(case: Case) -> None:
     """After a restored backup, `time retry --sink` sends nothing that is there or cannot be asked for."""
-    case.connector.take(raw("g0"), raw("g1"))
+    case.takes(raw("g0"), raw("g1"))
     case.clock.at += 60
     for asking, kept, status in (("down", 2, "again"), ("answer", 2, "accepted"), ("answer", 1, "accepted")):
         case.pms.asking = (asking,)
         case.pms.entries[:] = case.pms.entries[:kept]
-        with open_inbox(case.connector.project.state, write=True) as inbox:
+        with open_inbox(case.project.state, write=True) as inbox:
             inbox.write(lambda tx: tx.ask(["g0", "g1"], "pms"))
-        deliver_again(case.connector.project, {}, ["g0", "g1"], lambda: None)
-        with open_inbox(case.connector.project.state, write=False) as inbox:
+        deliver_again(case.project, {}, ["g0", "g1"], lambda: None)
+        with open_inbox(case.project.state, write=False) as inbox:
             assert [found.status for entry in inbox.entries() for found in entry.deliveries] == [status] * 2
         assert [entry.reference for entry in case.pms.entries] == ["g0", "g1"]
 
 
-def test_two_entries_of_a_group_are_a_conflict(case: Case) -> None:
+def test_two_entries_of_a_group_are_a_conflict(case: Case, tmp_path: Path) -> None:
     case.loses()
     case.pms.entries.append(replace(case.pms.entries[0], number=9))
     verdict = case.take(wait=80)
     assert (verdict.outcome, "more than once" in (verdict.message or "")) == (REFUSED, True)
-    assert case.entry().state == "conflict"
+    assert entries(tmp_path)["g1"].state == "conflict"
 
 
 ANSWERS = {
@@ -243,9 +234,7 @@ INCOMPLETE: dict[str, Pages] = {
 
 
 @pytest.mark.parametrize("pages", INCOMPLETE.values(), ids=INCOMPLETE.keys())
-def test_of_a_list_that_is_not_whole_nothing_is_said_to_be_missing(
-    pages: Pages, case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_that_is_not_whole_proves_nothing(pages: Pages, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends after a bounded number of pages, and nothing is sent."""
     monkeypatch.setattr("syncengine.posted_time.sinks.find.MOST_PAGES", 20)
     case.loses()
@@ -273,9 +262,7 @@ COMPOSITES = [
     ("entry", "reference"),
     [(None, COMPOSITES[0]), ({"id": 0}, COMPOSITES[0]), *((NULLS, reference) for reference in COMPOSITES)],
 )
-def test_a_composite_reference_without_a_value_of_the_entry_is_not_readable(
-    entry: object, reference: str, tmp_path: Path
-) -> None:
+def test_a_composite_reference_without_a_value_is_not_readable(entry: object, reference: str, tmp_path: Path) -> None:
     """A null is not taken for a reference unlike the group's, by which the group would be sent twice."""
     assert _asked(entry, reference, tmp_path) == (TROUBLE, 1)
 

@@ -13,7 +13,18 @@ import msgspec
 import pytest
 
 from syncengine.errors import SyncengineError, TroubleKind
-from syncengine.posted_time.events import Acknowledged, Event, GivenUp, Offered, RetryLater, SinkTrouble, Taken, Verdict
+from syncengine.posted_time.delivery import UNREADABLE
+from syncengine.posted_time.events import (
+    Acknowledged,
+    Event,
+    GivenUp,
+    Offered,
+    RetryLater,
+    SinkTrouble,
+    Taken,
+    Unusable,
+    Verdict,
+)
 from syncengine.posted_time.loops import SIDE_BY_SIDE, Acknowledging, Fetching
 from syncengine.posted_time.pace import WIDTH, Pace, each, side_by_side
 from syncengine.render.posted_time import story_text
@@ -21,13 +32,16 @@ from syncengine.service.client import Client, Conduct
 from syncengine.state.database import LockLost
 from syncengine.state.inbox import InboxWriter, Work
 from syncengine.state.inbox_model import Offer, PostedTimeStatus
-from tests.posted_time.desk import SUCCESS, TROUBLE
+from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE
+from tests.posted_time.projects import BARE_SINK, delivering, entries, files, ids
 from tests.posted_time.samples import raw
 from tests.service.scripted import CUT, OK, Reply, Scripted, saying, serving
 from tests.service.talking import KEY, key
 from tests.support.inbox import open_inbox
 
 from .line import SWIFT, until
+
+pytestmark = pytest.mark.slow
 
 NOTHING = saying([])
 Scene = Callable[[Scripted, Fetching, list[Event], asyncio.Event], Awaitable[Any]]
@@ -215,7 +229,7 @@ def test_groups_in_the_inbox_come_before_the_next_fetch() -> None:
 
 Decided = tuple[str, PostedTimeStatus, str | None, str | None]
 POSTED: Decided = ("a", PostedTimeStatus.SUCCESS, None, "4711")
-REFUSED: Decided = ("b", PostedTimeStatus.REFUSED, "Assign a tag.", None)
+DECLINED: Decided = ("b", PostedTimeStatus.REFUSED, "Assign a tag.", None)
 TROUBLED: Decided = ("c", PostedTimeStatus.TROUBLE, "The ledger cannot be reached.", None)
 
 
@@ -268,7 +282,7 @@ def ended(count: int) -> Any:
 
 def test_each_verdict_is_sent_once_with_its_reference_or_message(tmp_path: Path) -> None:
     """SUCCESS with the sink's reference, FAILURE and RETRIABLE_FAILURE with their messages."""
-    _, heard, states = acknowledge(tmp_path, (OK,), POSTED, REFUSED, TROUBLED, ends=ended(3))
+    _, heard, states = acknowledge(tmp_path, (OK,), POSTED, DECLINED, TROUBLED, ends=ended(3))
     assert heard == [
         {"timeGroupId": "a", "status": "SUCCESS", "externalId": "4711"},
         {"timeGroupId": "b", "status": "FAILURE", "message": "Assign a tag."},
@@ -327,14 +341,14 @@ UNACCEPTED = [Reply(until=asyncio.Event()), saying("no", 400), saying({}, 401), 
 @pytest.mark.parametrize("trouble", UNACCEPTED, ids=["timeout", "400", "401", "403"])
 def test_a_status_that_met_trouble_is_repeated_after_the_waiting_ones(trouble: Reply, tmp_path: Path) -> None:
     """It does not delay others."""
-    _, heard, _ = acknowledge(tmp_path, (trouble, OK), POSTED, REFUSED, ends=ended(2), timeout=0.5)
+    _, heard, _ = acknowledge(tmp_path, (trouble, OK), POSTED, DECLINED, ends=ended(2), timeout=0.5)
     assert sent_for(heard) == "aba"
 
 
 def test_a_second_timeout_ends_the_round(tmp_path: Path) -> None:
     """The service is in trouble; the next round begins with the statuses that were not sent yet."""
     never = Reply(until=asyncio.Event())
-    told, heard, _ = acknowledge(tmp_path, (never, never, OK), POSTED, REFUSED, TROUBLED, ends=ended(3), timeout=0.5)
+    told, heard, _ = acknowledge(tmp_path, (never, never, OK), POSTED, DECLINED, TROUBLED, ends=ended(3), timeout=0.5)
     assert sent_for(heard)[:3] == "abc"
     assert [event.what for event in told if isinstance(event, RetryLater)] == ["acknowledge a", "acknowledge"]
 
@@ -352,14 +366,12 @@ def test_an_acceptance_is_recorded_while_other_requests_are_open(tmp_path: Path)
         await round
         return left
 
-    found = acknowledging(tmp_path, (OK, Reply(until=said)), [POSTED, REFUSED], scene)
+    found = acknowledging(tmp_path, (OK, Reply(until=said)), [POSTED, DECLINED], scene)
     assert found in (["b"], ["a"])  # whichever request arrived second
 
 
 @pytest.mark.parametrize(("answer", "most"), [(saying({}, 401), SIDE_BY_SIDE), (OK, 2 * SIDE_BY_SIDE)])
-def test_no_further_status_is_sent_once_the_service_or_the_inbox_fails(
-    answer: Reply, most: int, tmp_path: Path
-) -> None:
+def test_nothing_more_is_sent_once_the_service_or_inbox_fails(answer: Reply, most: int, tmp_path: Path) -> None:
     """The service rejects the API key, or no acceptance can be recorded: only open requests still go on."""
 
     class Lost(InboxWriter):
@@ -385,15 +397,132 @@ def test_concurrent_rounds_run_one_after_the_other(tmp_path: Path) -> None:
         await asyncio.gather(loop.round(), loop.round())
         return [msgspec.json.decode(heard.body) for heard in server.heard]
 
-    assert sent_for(acknowledging(tmp_path, (Reply(until=said),), [POSTED, REFUSED], scene)) == "ab"
+    assert sent_for(acknowledging(tmp_path, (Reply(until=said),), [POSTED, DECLINED], scene)) == "ab"
 
 
 @pytest.mark.parametrize(("answer", "has_webhook"), [(404, False), (409, True)])
-def test_a_group_that_the_service_takes_no_status_for_is_given_up(
-    answer: int, has_webhook: bool, tmp_path: Path
-) -> None:
+def test_a_group_that_takes_no_status_is_given_up(answer: int, has_webhook: bool, tmp_path: Path) -> None:
     """After a 404, or a 409 of a fetched group once the project has a webhook; the inbox shows it as given up."""
     script = (saying({}, answer), OK)
-    told, heard, states = acknowledge(tmp_path, script, POSTED, REFUSED, ends=ended(2), has_webhook=has_webhook)
+    told, heard, states = acknowledge(tmp_path, script, POSTED, DECLINED, ends=ended(2), has_webhook=has_webhook)
     assert [type(event) for event in told] == [GivenUp, Acknowledged]
     assert (len(heard), states) == (2, {"a": "given-up", "b": "acknowledged"})
+
+
+# --- odd or unreadable posted time keeps no other group from being delivered
+
+
+SECRET = "what-the-client-told-us"
+
+
+def fetched(folder: Path, *bodies: bytes, last: str) -> tuple[list[Event], list[Any]]:
+    """The events and the statuses sent, once these answers are fetched and delivered and `last` is acknowledged."""
+
+    async def play() -> tuple[list[Event], list[Any]]:
+        told: list[Event] = []
+        stop, quiet = asyncio.Event(), Conduct(attempts=1, breaks=False)
+        async with (
+            serving(*(Reply(200, body) for body in bodies), saying([])) as server,
+            serving() as updates,
+            Client(server.url, key, conduct=quiet) as client,
+            Client(updates.url, key, conduct=quiet) as other,
+            delivering(folder, BARE_SINK, "") as delivery,
+        ):
+            fetching = Fetching(client, delivery, lambda: None, tell=told.append, stop=stop, pace=SWIFT)
+            acknowledging = Acknowledging(other, delivery.writer, told.append, stop, pace=SWIFT)
+            loops = [asyncio.ensure_future(loop.run()) for loop in (fetching, acknowledging)]
+            while not any(isinstance(event, Acknowledged) and event.group_id == last for event in told):
+                acknowledging.ring()
+                await until(told, lambda seen: bool(seen))
+                await asyncio.sleep(0.01)
+            stop.set()
+            await asyncio.gather(*loops)
+            return told, [msgspec.json.decode(heard.body) for heard in updates.heard]
+
+    return asyncio.run(asyncio.wait_for(play(), 60))
+
+
+def outcomes(told: list[Event]) -> dict[str, PostedTimeStatus]:
+    return {event.group_id: event.verdict.outcome for event in told if isinstance(event, Taken)}
+
+
+def listing(*groups: bytes) -> bytes:
+    return b"[" + b",".join(groups) + b"]"
+
+
+def written(id: str, **given: Any) -> bytes:
+    return msgspec.json.encode(raw(id, **given))
+
+
+INVALID = [b"NaN", b"-Infinity", b"1e400", b"9" * 5000, b'"\xff\xfe"', b'"a\tb"', b'"\\ud83d"', b"[" * 900 + b"]" * 900]
+
+
+def test_an_invalid_value_is_ignored_and_its_group_delivered(tmp_path: Path) -> None:
+    """The value is no valid JSON, or nested too deeply, but the answer is read all the same."""
+    odd = [written(f"{n}", timestamp=None).replace(b"null", value) for n, value in enumerate(INVALID)]
+    told, _ = fetched(tmp_path, *(listing(written(f"{n}a"), item) for n, item in enumerate(odd)), last="7")
+    assert outcomes(told) == dict.fromkeys([*"01234567", *(f"{n}a" for n in range(8))], SUCCESS)
+    assert not any(isinstance(event, RetryLater) for event in told)
+
+
+DEEP = b"[" * 50_000 + b"]" * 50_000
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b'{"groupId":"bad","description":"%s",,}' % SECRET.encode(),
+        b'{"description":"%s \\"groupId\\":\\"y\\" ] } [","tags":[{"groupId":"x"},%s],"groupId":"b\\u0061d"}'
+        % (SECRET.encode(), DEEP),
+        b'{"groupId":"bad" "description":"%s"}' % SECRET.encode(),
+    ],
+    ids=["commas", "deep", "no-comma"],
+)
+def test_an_unreadable_group_is_refused_and_others_are_delivered(broken: bytes, tmp_path: Path) -> None:
+    """The user gets FAILURE, the inbox shows the group, and nothing of its text is stored or reported."""
+    body = listing(written("a"), broken, written("b"))
+    told, statuses = fetched(tmp_path, body, listing(broken, written("c")), last="c")
+    assert outcomes(told) == {"a": SUCCESS, "bad": REFUSED, "b": SUCCESS, "c": SUCCESS}
+    assert {"timeGroupId": "bad", "status": "FAILURE", "message": UNREADABLE} in statuses
+    entry = entries(tmp_path)["bad"]
+    assert (entry.state, entry.body, entry.revision, entry.offers) == ("acknowledged", None, 1, 2)
+    assert "only the groupId" in (entry.note or "")
+    assert SECRET not in repr(told) + repr(statuses)
+    assert SECRET.encode() not in files(tmp_path)
+
+
+def test_a_refused_unreadable_group_is_delivered_once_it_is_readable(tmp_path: Path) -> None:
+    """As its next revision. A delivered one that comes back unreadable is a conflict: it may have changed."""
+    fetched(tmp_path, listing(b'{"groupId":"bad",,}', written("a")), last="a")
+    told, _ = fetched(tmp_path, listing(written("bad"), b'{"groupId":"a",,}'), last="bad")
+    assert outcomes(told) == {"bad": SUCCESS, "a": REFUSED}
+    assert (ids(tmp_path), entries(tmp_path)["a"].state) == (["a", "bad"], "conflict")
+
+
+def test_an_item_without_an_id_is_reported_and_skipped(tmp_path: Path) -> None:
+    items = [b"null", b'"text"', b"[]", b"{,}", b"7", b'{"groupId": 7}']
+    told, _ = fetched(tmp_path, listing(*items, written("a")), last="a")
+    assert outcomes(told) == {"a": SUCCESS}
+    assert sum(isinstance(event, Unusable) for event in told) == len(items)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Reply(200, SECRET.encode(), {"Content-Type": "text/html; charset=utf-8"}),
+        saying({"groups": [{"description": SECRET}]}),
+        Reply(200, b'[{"groupId": "a", "description": "%s' % SECRET.encode()),
+        Reply(500, SECRET.encode()),
+        saying({"detail": SECRET}, 500),
+        saying([{"message": SECRET}], 502),
+    ],
+    ids=["html", "object", "cut", "text", "no-message", "list"],
+)
+def test_trouble_shows_status_and_length_of_an_answer_but_not_its_text(answer: Reply) -> None:
+    """The text may be what users wrote about their work. Only the field `message` of an error is shown."""
+    answers = (saying({"message": "until 10:00"}, 503), answer)
+    told = told_until(answers, Desk(), lambda told: len(told) > 1)
+    spoken, silent = [event.why for event in told if isinstance(event, RetryLater)][:2]
+    assert (spoken, SECRET in silent) == ("503: until 10:00", False)
+    assert f"{answer.status} (" in silent
+    assert f"{len(answer.body)} bytes" in silent

@@ -45,20 +45,14 @@ CREATE FUNCTION cut_off() RETURNS trigger LANGUAGE plpgsql AS
 """
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[postgresql.Server]:
-    with postgresql.running() as server:
-        yield server
-
-
 @pytest.fixture
-def server(cluster: postgresql.Server) -> Iterator[postgresql.Server]:
+def server(server: postgresql.Server) -> Iterator[postgresql.Server]:
     """The server, with an empty ledger that has no unique key."""
-    cluster.sql("DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
-    cluster.sql("CREATE TABLE time (id TEXT NOT NULL, secs INTEGER NOT NULL CHECK (secs > 0))")
-    yield cluster
-    if cluster.process is None:
-        cluster.start()
+    server.sql("DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
+    server.sql("CREATE TABLE time (id TEXT NOT NULL, secs INTEGER NOT NULL CHECK (secs > 0))")
+    yield server
+    if server.process is None:
+        server.start()
 
 
 def to(server: postgresql.Server, folder: Path, options: str = "", text: str = DELIVER) -> Delivery:
@@ -212,9 +206,7 @@ CUTS = {
 
 
 @pytest.mark.parametrize(("when", "status"), [("before", "trouble"), ("at", "unknown")])
-def test_row_and_receipt_are_written_together_or_not_at_all(
-    when: str, status: str, server: postgresql.Server, desk: Desk
-) -> None:
+def test_row_and_receipt_are_both_there_or_none(when: str, status: str, server: postgresql.Server, desk: Desk) -> None:
     """A connection that is cut before the commit has written nothing for sure.
 
     If it is cut at the commit, that is unknown: the next attempt looks for receipts.

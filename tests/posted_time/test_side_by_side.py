@@ -25,7 +25,7 @@ from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
 from syncengine.posted_time.pace import WIDTH, each, side_by_side
 from syncengine.service.posted_time import Unreadable
-from syncengine.state.inbox import Inbox, InboxTransaction, InboxWriter, open_inbox
+from syncengine.state.inbox import InboxTransaction, InboxWriter, open_inbox
 from syncengine.state.inbox_model import InboxEntry, Offer, PostedTimeStatus
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, Desk, at_work, outcomes, taking
 from tests.posted_time.mortal import Dead, Fate, lives
@@ -69,27 +69,6 @@ def test_side_by_side_waits_for_everything_it_began() -> None:
 def offered(id: str) -> Callable[[InboxTransaction], InboxEntry]:
     """A transaction that stores an offer of the group."""
     return lambda tx: tx.receive(Offer(id, "d", "{}", "fetch"))
-
-
-def test_offers_that_come_together_are_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The groups keep their order, and a group that is offered twice is counted twice."""
-    ids = [f"g{number}" for number in range(300, 0, -1)]
-    begun = list[None]()
-    exclusively = Inbox._exclusively
-
-    def counted(inbox: Inbox) -> Any:
-        begun.append(None)
-        return exclusively(inbox)
-
-    monkeypatch.setattr(Inbox, "_exclusively", counted)
-
-    async def play() -> list[int]:
-        writer = InboxWriter(inbox)
-        return [entry.offers for entry in await asyncio.gather(*(writer.write(offered(id)) for id in [*ids, "g7"]))]
-
-    with open_inbox(str(tmp_path / "state.db"), write=True) as inbox:
-        assert (asyncio.run(play()), len(begun)) == ([1] * 300 + [2], 1)
-        assert [id for _, id in inbox.undecided(None, 1000) if id != "g7"] == [id for id in ids if id != "g7"]
 
 
 def test_a_group_that_cannot_be_stored_does_not_affect_others(tmp_path: Path) -> None:
@@ -143,9 +122,7 @@ BEGIN INSERT INTO syncengine_receipts VALUES (NEW.id, 'ledger', 1, 'd', NULL, 1.
 
 
 @pytest.mark.parametrize(("most", "outcome", "there"), [(2, SUCCESS, 1), (100, REFUSED, 0)])
-def test_a_receipt_in_the_way_is_looked_at_again_once(
-    tmp_path: Path, most: int, outcome: PostedTimeStatus, there: int
-) -> None:
+def test_a_receipt_in_the_way_is_read_again(tmp_path: Path, most: int, outcome: PostedTimeStatus, there: int) -> None:
     """Another process delivered the group meanwhile: the transaction is rolled back and made once more."""
     with at_work(delivering(tmp_path)) as desk:
         with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
@@ -194,9 +171,7 @@ CALLS: dict[str, tuple[Callable[[Desk], object], int]] = {
 
 
 @pytest.mark.parametrize(("other", "count"), CALLS.values(), ids=CALLS)
-def test_a_stored_group_handled_by_another_call_is_checked_again(
-    other: Callable[[Desk], object], count: int, tmp_path: Path
-) -> None:
+def test_a_group_of_another_call_is_checked_again(other: Callable[[Desk], object], count: int, tmp_path: Path) -> None:
     """No sink gets it twice, and a refusal is not overruled."""
 
     async def twice(opened: Delivery) -> None:

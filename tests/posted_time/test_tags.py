@@ -183,9 +183,7 @@ def test_a_sink_that_uses_all_tags_or_none_takes_the_whole_group(value: str, not
     ("strategy", "seconds", "charged"),
     [(DIVIDE, [1801, 1800], {"Charged: 30m 1s", "Charged: 30m"}), (WHOLE, [3601, 3601], set())],
 )
-def test_a_tag_that_no_sink_takes_has_no_share_of_the_time(
-    strategy: str, seconds: list[int], charged: set[str], tmp_path: Path
-) -> None:
+def test_a_tag_without_sink_has_no_share(strategy: str, seconds: list[int], charged: set[str], tmp_path: Path) -> None:
     """The duration is divided between the other tags only, and narratives show the same shares."""
     sink = BARE_SINK + EACH + "  when: tag.path == '/law/'\n"
     tags = [{"name": name, "path": "/law/"} for name in "ac"] + [{"name": "b", "path": "/internal/"}]

@@ -107,9 +107,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize(("path", "answers"), PATHS.items(), ids=PATHS.keys())
-def test_only_calls_at_the_path_of_the_callback_url_are_accepted(
-    tmp_path: Path, path: str, answers: dict[str, int]
-) -> None:
+def test_only_calls_at_the_path_of_the_url_are_accepted(tmp_path: Path, path: str, answers: dict[str, int]) -> None:
     """Another path gets 404 whatever its key, and nothing is stored."""
     with receiving(tmp_path, path=path) as hook:
         assert {called: hook.status(keyed(called), called) for called in answers} == answers

@@ -272,9 +272,7 @@ def test_a_saved_plan_that_would_send_what_is_in_quarantine_is_stale(refused: Pr
     assert (done.code, done.outcomes()) == (0, {"tag/GOOD": "applied"})
 
 
-def test_a_saved_plan_that_would_delete_the_category_of_a_quarantined_tag_is_stale(
-    project: Project, service: Refusing
-) -> None:
+def test_a_saved_plan_that_deletes_the_category_of_what_waits_is_stale(project: Project, service: Refusing) -> None:
     """The tag was to be retired, and would be deleted with its category instead."""
     members = [tag("BAD", category="old"), tag("STAYS")]
     project.settings("policy: {tagRemoval: retire}")
@@ -302,9 +300,7 @@ NAMES = ["ACME 0042; rm x --end", "It's $HOME", "turned \u202e round\\"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_command_that_ends_a_quarantine_can_be_pasted_into_a_shell(
-    name: str, project: Project, service: Refusing
-) -> None:
+def test_the_command_that_ends_it_can_be_pasted_into_a_shell(name: str, project: Project, service: Refusing) -> None:
     service.refuse(name)
     project.wants(tags=[tag(name)])
     assert project.apply().code == 3
