@@ -33,8 +33,6 @@ class Desk:
         return self.wait(self.delivery.take(group, mechanism=mechanism))
 
     def together(self, *groups: Raw) -> list[Verdict]:
-        """The verdicts of groups that are offered at once."""
-
         async def take() -> list[Verdict]:
             return await asyncio.gather(*(self.delivery.take(group, mechanism="fetch") for group in groups))
 
@@ -67,13 +65,11 @@ class Desk:
         return getattr(self.delivery, name)
 
     def entry(self, id: str = "g1") -> InboxEntry:
-        """The group in the inbox."""
         entry = self.delivery.inbox.entry(id)
         assert entry is not None
         return entry
 
     def acknowledge(self, id: str, status: str = "SUCCESS") -> None:
-        """The service accepts the status of a group."""
         self.inbox.write(lambda tx: tx.acknowledge(id, status))
 
     def ask(self, ids: list[str], sink: str) -> None:
@@ -93,7 +89,6 @@ def at_work(delivery: Delivery) -> Iterator[Desk]:
 
 
 def taking(delivery: Delivery, *groups: Raw) -> list[Verdict]:
-    """The verdicts of groups that a delivery takes one after the other."""
     with at_work(delivery) as desk:
         return [desk.take(group) for group in groups]
 

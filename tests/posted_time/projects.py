@@ -86,13 +86,11 @@ def ids(folder: Path) -> list[str]:
 
 
 def entries(folder: Path) -> dict[str, InboxEntry]:
-    """The groups in the inbox by their ids."""
     with open_inbox(str(folder / ".syncengine/state.db"), write=False) as inbox:
         return {entry.group_id: entry for entry in inbox.entries()}
 
 
 def files(folder: Path) -> bytes:
-    """The content of every file below a folder."""
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
@@ -115,7 +113,6 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def project(folder: Path, posted_time: str, sources: str = "ledger: {sql: ledger.db}", **environ: str) -> Project:
-    """A project whose `postedTime` is this text."""
     ledger(folder)
     text = f"version: 1\nsources:\n{textwrap.indent(sources, '  ')}\npostedTime:\n{textwrap.indent(posted_time, '  ')}"
     (folder / "syncengine.yaml").write_text(text, encoding="utf-8")
@@ -123,12 +120,10 @@ def project(folder: Path, posted_time: str, sources: str = "ledger: {sql: ledger
 
 
 def into(deliver: str, more: str = "") -> str:
-    """The text of a `postedTime` with these sinks."""
     return f"{more}deliver:\n{textwrap.indent(deliver, '  ')}"
 
 
 def project_into(folder: Path, deliver: str, more: str = LOOKUPS, sources: str = "ledger: {sql: ledger.db}") -> Project:
-    """A project with these sinks."""
     return project(folder, into(deliver, more), sources)
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -26,6 +26,7 @@ from tests.posted_time.desk import at_work, taking
 from tests.posted_time.projects import JSONL, SQL_SINK, delivering, ids, in_ledger, lines, project, project_into, rows
 from tests.posted_time.samples import raw
 from tests.support import warm
+from tests.support.ended import Ended
 from tests.support.formats import fitting
 from tests.support.pages import ROOT, blocks
 from tests.support.ports import unused_port
@@ -33,27 +34,19 @@ from tests.support.ports import unused_port
 pytestmark = pytest.mark.slow
 
 
-class Ended(NamedTuple):
-    """The exit code and the output of a command."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        """Its JSON document, which fits the schema of its format."""
-        found = json.loads(self.out)
-        fitting(found)
-        return found
-
-
 def program(folder: Path, *words: str, stdin: str = "", **environ: str) -> Ended:
     """Run `syncengine time …` in that folder."""
     environment = {**os.environ, "NO_COLOR": "1", **environ}
     done = warm.run(["-C", str(folder), "time", *words], folder=ROOT, environ=environment, text=stdin)
     assert "Traceback" not in done.err
-    return Ended(*done)
+    return done
+
+
+def printed(done: Ended) -> Any:
+    """The JSON document on the standard output, which fits the schema of its format."""
+    found = json.loads(done.out)
+    fitting(found)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +67,9 @@ def folder(template: Path, tmp_path: Path) -> Path:
     return shutil.copytree(template, tmp_path, dirs_exist_ok=True)
 
 
-def shown(folder: Path, *words: str, **given: Any) -> Any:
+def shown(folder: Path, *words: str, stdin: str = "") -> Any:
     """The JSON document that `syncengine time …` prints."""
-    return program(folder, *words, "--format", "json", **given).document
+    return printed(program(folder, *words, "--format", "json", stdin=stdin))
 
 
 # --- `inbox` and `show`
@@ -153,7 +146,7 @@ def test_a_command_that_cannot_run_reports_it_as_json(folder: Path, words: Seque
     """The exit code is as given, the JSON document has diagnostics, and the ledger is unchanged."""
     before = rows(folder)
     ended = program(folder, *words, "--format", "json")
-    assert (ended.code, bool(ended.document["diagnostics"])) == (code, True)
+    assert (ended.code, bool(printed(ended)["diagnostics"])) == (code, True)
     assert rows(folder) == before
 
 
@@ -278,7 +271,7 @@ def test_retry_delivers_a_refused_group_once_its_cause_is_gone(folder: Path) -> 
     assert program(folder, "retry", "g2").code == 3
     in_ledger(folder, "INSERT INTO matter VALUES (9, 'NO-1')")
     ended = program(folder, "retry", "--state", "refused", "--format", "json")
-    assert (ended.code, [group["state"] for group in ended.document["groups"]]) == (0, ["accepted"])
+    assert (ended.code, [group["state"] for group in printed(ended)["groups"]]) == (0, ["accepted"])
     assert ("g2", 9, 3600) in rows(folder)
 
 
@@ -320,7 +313,7 @@ def test_redelivery_without_y_only_lists_the_groups(folder: Path) -> None:
     in_ledger(folder, "DELETE FROM syncengine_receipts WHERE group_id = 'g1'")
     again = ("retry", "--sink", "ledger", "--since", "1d")
     rehearsed = program(folder, *again, "--format", "json")
-    assert (rehearsed.code, rehearsed.document["groups"]) == (0, ["g1"])
+    assert (rehearsed.code, printed(rehearsed)["groups"]) == (0, ["g1"])
     assert "time retry g3 --accept" in rehearsed.err
     assert ids(folder) == ["g3"]
     assert program(folder, *again, "-y").code == 0

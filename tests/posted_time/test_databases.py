@@ -69,7 +69,6 @@ def test_a_group_is_delivered_once_and_its_reference_is_returned_by_the_statemen
 
 @pytest.mark.parametrize("change", [("INTO hours", "INTO ours"), ("(id, secs", "(ident, secs"), ("INSERT", "INSRT")])
 def test_a_statement_that_cannot_run_is_refused_at_start(ledger: str, change: tuple[str, str], tmp_path: Path) -> None:
-    """The check writes nothing to the database."""
     with pytest.raises(Problems) as refused:
         delivery_to(tmp_path, ledger, SINK.replace(*change))
     assert [d.code for d in refused.value.found] == ["bad-statement"]
@@ -97,12 +96,15 @@ class _Stated(Exception):
 
 
 Kind = TroubleKind
+STATES = {
+    **dict.fromkeys(("22003", "23505"), None),
+    "28P01": Kind.AUTHENTICATION,
+    **dict.fromkeys(("42501", "25006"), Kind.PERMISSIONS),
+    "08006": Kind.UNREACHABLE,
+    **dict.fromkeys(("40P01", "42P01"), Kind.UNKNOWN),
+}
 MEANINGS: list[tuple[Exception, TroubleKind | None]] = [
-    *((exc.DBAPIError("x", None, _Stated(state)), None) for state in ("22003", "23505")),
-    (exc.DBAPIError("x", None, _Stated("28P01")), Kind.AUTHENTICATION),
-    *((exc.DBAPIError("x", None, _Stated(state)), Kind.PERMISSIONS) for state in ("42501", "25006")),
-    (exc.DBAPIError("x", None, _Stated("08006")), Kind.UNREACHABLE),
-    *((exc.DBAPIError("x", None, _Stated(state)), Kind.UNKNOWN) for state in ("40P01", "42P01")),
+    *((exc.DBAPIError("x", None, _Stated(state)), kind) for state, kind in STATES.items()),
     (exc.OperationalError("x", None, _Stated(None, "password authentication failed")), Kind.AUTHENTICATION),
     (exc.OperationalError("x", None, _Stated(None, "connection refused")), Kind.UNREACHABLE),
     (exc.ProgrammingError("x", None, _Stated(None)), Kind.UNKNOWN),
@@ -115,7 +117,7 @@ MEANINGS: list[tuple[Exception, TroubleKind | None]] = [
 
 @pytest.mark.parametrize(("error", "expected"), MEANINGS)
 def test_an_error_means_a_kind_of_trouble(error: Exception, expected: TroubleKind | None) -> None:
-    """Violated constraints and bad values are no trouble: they refuse the group."""
+    """By its SQLSTATE, or else by class and text. Violated constraints and bad values refuse the group."""
     assert isinstance(error, FAILURES)
     assert meaning(error) is expected
 
@@ -239,7 +241,6 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def url(server: str) -> str:
-    """The URL of an empty database."""
     run_sql(server, "DROP DATABASE ledger", "CREATE DATABASE ledger CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
     return server
 

@@ -114,7 +114,6 @@ def test_content_that_a_person_accepted_is_no_conflict_again(tmp_path: Path) -> 
 
 
 def test_only_the_sink_that_lacks_a_group_gets_it_again(tmp_path: Path, receiver: Receiver) -> None:
-    """The second sink was in trouble; the first gets the group once."""
     statuses = iter([503, 503, 201])
     receiver.answer = lambda got: (next(statuses), {"id": 5})
     delivery = delivering(tmp_path, SQL_SINK + http_sink(receiver.url))
@@ -151,7 +150,6 @@ def test_old_groups_are_reduced_to_id_and_receipts(keep: str, days: int, tmp_pat
 
 
 def test_a_failed_redelivery_keeps_the_status_success(tmp_path: Path) -> None:
-    """The status stays acknowledged, and the group stays unsettled."""
     with receiving() as receiver, at_work(delivering(tmp_path, http_sink(receiver.url), "")) as desk:
         desk.take(raw())
         desk.acknowledge("g1")

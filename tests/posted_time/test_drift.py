@@ -424,24 +424,18 @@ def numbered(count: int, tags: int, **more: Any) -> Page:
     return page
 
 
-def peak(groups: int) -> int:
-    """The peak memory in bytes for reading that many groups of 300 tags, each with a long narrative."""
-    before = gc.get_threshold()
-    gc.collect()
-    gc.set_threshold(100, 5, 5)  # so that uncollected garbage does not count
-    tracemalloc.start()
-    try:
-        assert read(numbered(groups, 300, formattedNarrative="long " * 40)).reading.groups == groups
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-        gc.set_threshold(*before)
-
-
 def test_memory_does_not_grow_with_the_number_of_groups() -> None:
-    """Six times as many groups need less than 1.2 times the memory."""
-    few = peak(1_000)
-    assert peak(6_000) < 1.2 * few
+    """Six times as many groups of 300 tags, with long narratives, need less than 1.2 times the memory."""
+    before, peaks = gc.get_threshold(), []
+    gc.set_threshold(100, 5, 5)  # so that uncollected garbage does not count
+    for groups in (1_000, 6_000):
+        gc.collect()
+        tracemalloc.start()
+        assert read(numbered(groups, 300, formattedNarrative="long " * 40)).reading.groups == groups
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    gc.set_threshold(*before)
+    assert peaks[1] < 1.2 * peaks[0]
 
 
 def test_the_number_of_listed_unknown_tags_is_bounded() -> None:
@@ -493,20 +487,13 @@ def test_a_missing_external_id_differs_if_other_tags_show_theirs() -> None:
     assert differing({"externalId": "1", "description": "d"}, {"description": "e"}) == {"description": "e"}
 
 
-@pytest.mark.parametrize(
-    ("status", "kinds"),
-    [
-        (Status.ACTIVE, {"differs"}),
-        (Status.RETIRED, {"retired-in-use"}),
-        (Status.DELETED, {"retired-in-use"}),
-        (Status.RELEASED, set()),
-    ],
-)
-def test_a_released_tag_and_one_in_doubt_are_left_alone(status: Status, kinds: set[str]) -> None:
+@pytest.mark.parametrize("status", list(Status))
+def test_a_released_tag_and_one_in_doubt_are_left_alone(status: Status) -> None:
     """A released tag may tag time, a retired or deleted one should not; what the service holds in doubt is unknown."""
     page = obedient([group(1, NOW, {"name": "A", "description": "e"})])
     drift = read(page, Recollection(row("A", status, description="d")))
-    assert {finding.kind.value for finding in drift.findings} == kinds
+    kinds = {Status.ACTIVE: ["differs"], Status.RELEASED: []}
+    assert [finding.kind.value for finding in drift.findings] == kinds.get(status, ["retired-in-use"])
     doubtful = Recorded(Key(Kind.TAG, "A"), Body({"description": "d"}), status, doubtful=True)
     assert read(page, Recollection(doubtful), unused_since=NOW / 1000 + 1).findings == ()
 

@@ -366,7 +366,6 @@ def test_a_duration_that_cannot_be_read_is_refused(given: dict[str, Any]) -> Non
 
 
 def test_an_odd_row_does_no_harm_where_the_total_counts() -> None:
-    """A row of unknown length, and a negative one whose sum is positive."""
     posted = group(timeRows=[row(), row(durationSecs=None)])
     assert objection(posted, durations()) is None
     assert objection(posted, durations(from_=DurationFrom.ROWS)) == UNREADABLE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,43 +44,36 @@ from .line import SWIFT, until
 pytestmark = pytest.mark.slow
 
 NOTHING = saying([])
-Scene = Callable[[Scripted, Fetching, list[Event], asyncio.Event], Awaitable[Any]]
+Scene = Callable[[Scripted, Any, list[Event]], Awaitable[Any]]
 
 
 def fetching(
-    script: Sequence[Reply],
-    delivery: Any,
-    scene: Scene,
-    limit: Callable[[], int | None] = lambda: None,
-    pace: Pace = SWIFT,
+    script: Sequence[Reply], delivery: Any, scene: Scene, limit: Any = lambda: None, pace: Pace = SWIFT
 ) -> Any:
-    """Run the loop against a scripted service until the scene returns."""
+    """Play a scene with the loop and a scripted service, and return its result."""
 
     async def play() -> Any:
         told: list[Event] = []
-        stop = asyncio.Event()
         conduct = Conduct(attempts=1, breaks=False)
         async with serving(*script) as server, Client(server.url, key, conduct=conduct) as client:
-            loop = Fetching(client, delivery, limit, told.append, stop, pace=pace)
+            loop = Fetching(client, delivery, limit, told.append, asyncio.Event(), pace=pace)
             async with asyncio.timeout(60):
-                return await scene(server, loop, told, stop)
+                return await scene(server, loop, told)
 
     return asyncio.run(play())
 
 
-def told_until(script: Sequence[Reply], delivery: Any, there: Callable[[list[Event]], bool]) -> list[Event]:
-    """Run the loop until its events are `there`, and return them."""
-    told: list[Event] = fetching(script, delivery, lambda _, *loop: run_until(there, *loop))
+async def run_until(loop: Any, told: list[Event], there: Callable[[list[Event]], bool]) -> list[Event]:
+    """Run a loop until its events are `there`, and return them."""
+    running = asyncio.ensure_future(loop.run())
+    await until(told, there)
+    loop.stop.set()
+    await running
     return told
 
 
-async def run_until(
-    there: Callable[[list[Event]], bool], loop: Fetching, told: list[Event], stop: asyncio.Event
-) -> list[Event]:
-    running = asyncio.ensure_future(loop.run())
-    await until(told, there)
-    stop.set()
-    await running
+def told_until(script: Sequence[Reply], delivery: Any, there: Callable[[list[Event]], bool]) -> list[Event]:
+    told: list[Event] = fetching(script, delivery, lambda _, loop, told: run_until(loop, told, there))
     return told
 
 
@@ -92,17 +85,17 @@ def taken(told: list[Event]) -> list[tuple[str, PostedTimeStatus]]:
     return [(event.group_id, event.verdict.outcome) for event in told if isinstance(event, Taken)]
 
 
+@dataclass
 class Desk:
     """A delivery that takes every group and stores nothing, for tests of the loop that need no sink."""
 
-    def __init__(self, *troubles: SinkTrouble, raising: Exception | None = None) -> None:
-        self.troubles: Sequence[SinkTrouble] = troubles
-        self.raising = raising
-        self.took: list[str] = []
-        self.stored: list[str] = []
-        self.verdicts: dict[str, Verdict] = {}
-        """The verdicts on groups that are not taken."""
-        self.is_cautious = False
+    raising: Exception | None = None
+    troubles: Sequence[SinkTrouble] = ()
+    took: list[str] = field(default_factory=list)
+    stored: list[str] = field(default_factory=list)
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    """The verdicts on groups that are not taken."""
+    is_cautious: bool = False
 
     def width(self) -> int:
         return 0 if self.troubles else 1 if self.is_cautious else WIDTH
@@ -141,10 +134,10 @@ def test_a_fetch_that_ends_without_an_answer_after_its_time_is_no_trouble(ending
     """The service or a gateway ended a fetch that it held open for its whole time: the next fetch follows at once."""
     slow, pace = asyncio.Event(), replace(SWIFT, fetch=2.0)  # long enough to connect on a busy machine
 
-    async def scene(server: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
+    async def scene(server: Scripted, loop: Fetching, told: list[Event]) -> list[Event]:
         if ending is not None:
             server.on_request = lambda: asyncio.get_running_loop().call_later(0.85 * pace.fetch, slow.set)
-        return await run_until(has_taken(1), loop, told, stop)
+        return await run_until(loop, told, has_taken(1))
 
     script = (replace(ending or Reply(), until=slow), saying([raw("a")]), NOTHING)
     assert [type(event) for event in fetching(script, Desk(), scene, pace=pace)][:2] == [Offered, Taken]
@@ -165,7 +158,7 @@ def test_a_lost_lease_ends_the_loop() -> None:
     """Another process has the inbox: this one begins no further group."""
     desk = Desk(raising=LockLost("taken over"))
 
-    async def scene(_: Scripted, loop: Fetching, __: list[Event], ___: asyncio.Event) -> None:
+    async def scene(_: Scripted, loop: Fetching, __: list[Event]) -> None:
         with pytest.raises(LockLost):
             await loop.run()
 
@@ -176,12 +169,12 @@ def test_a_lost_lease_ends_the_loop() -> None:
 def test_a_stop_aborts_the_open_fetch() -> None:
     """The loop ends at once, although the service would hold the fetch open for a minute."""
 
-    async def scene(server: Scripted, loop: Fetching, _: list[Event], stop: asyncio.Event) -> int:
+    async def scene(server: Scripted, loop: Fetching, _: list[Event]) -> int:
         asked = asyncio.Event()
         server.on_request = asked.set
         running = asyncio.ensure_future(loop.run())
         await asked.wait()
-        stop.set()
+        loop.stop.set()
         await asyncio.wait_for(running, 30)
         return len(server.heard)
 
@@ -195,8 +188,8 @@ def test_the_limit_is_computed_before_each_fetch() -> None:
     """After trouble with a sink, a single group is fetched first."""
     limits = iter([1, *[25] * 7])
 
-    async def scene(server: Scripted, *loop: Any) -> list[str]:
-        await run_until(lambda seen: len(seen) >= 2, *loop)
+    async def scene(server: Scripted, loop: Fetching, told: list[Event]) -> list[str]:
+        await run_until(loop, told, lambda seen: len(seen) >= 2)
         return [heard.path.partition("?")[2] for heard in server.heard][:2]
 
     assert fetching((NOTHING,), Desk(), scene, limit=lambda: next(limits)) == ["limit=1", "limit=25"]
@@ -216,9 +209,8 @@ def test_groups_in_the_inbox_come_before_the_next_fetch() -> None:
                 asyncio.get_running_loop().call_later(0.05, setattr, self, "troubles", ())
             return await super().again(id)
 
-    desk = Falling()
-    desk.stored, desk.is_cautious = ["held", "left", "rest"], True
-    desk.verdicts = {"held": Verdict(TROUBLE, "No.", is_final=False)}
+    verdicts = {"held": Verdict(TROUBLE, "No.", is_final=False)}
+    desk = Falling(stored=["held", "left", "rest"], verdicts=verdicts, is_cautious=True)
     told = told_until((saying([raw("a")]), NOTHING), desk, has_taken(3))
     assert taken(told) == [("left", SUCCESS), ("rest", SUCCESS), ("a", SUCCESS)]
     assert [type(event) for event in told][:5] == [RetryLater, Taken, Taken, Offered, Taken]
@@ -237,7 +229,7 @@ def acknowledging(
     folder: Path,
     script: Sequence[Reply],
     verdicts: Sequence[Decided],
-    scene: Callable[[Scripted, Acknowledging, list[Event]], Awaitable[Any]],
+    scene: Scene,
     writer: type[InboxWriter] = InboxWriter,
     has_webhook: bool = False,
     timeout: float = 30.0,
@@ -259,15 +251,12 @@ def acknowledging(
 
 
 def acknowledge(
-    folder: Path, script: Sequence[Reply], *verdicts: Decided, ends: Any, **given: Any
+    folder: Path, script: Sequence[Reply], *verdicts: Decided, **given: Any
 ) -> tuple[list[Event], list[Any], dict[str, str]]:
-    """Run the loop until `ends` is true; return its events, the requests that the service got, and the final states."""
+    """Run the loop until all are settled; return its events, what the service was asked, and the final states."""
 
     async def until_it_ends(server: Scripted, loop: Acknowledging, told: list[Event]) -> tuple[list[Event], list[Any]]:
-        running = asyncio.ensure_future(loop.run())
-        await until(told, ends)
-        loop.stop.set()
-        await running
+        await run_until(loop, told, ended(len(verdicts)))
         return told, [msgspec.json.decode(heard.body) for heard in server.heard]
 
     told, heard = acknowledging(folder, script, verdicts, until_it_ends, **given)
@@ -282,7 +271,7 @@ def ended(count: int) -> Any:
 
 def test_each_verdict_is_sent_once_with_its_reference_or_message(tmp_path: Path) -> None:
     """SUCCESS with the sink's reference, FAILURE and RETRIABLE_FAILURE with their messages."""
-    _, heard, states = acknowledge(tmp_path, (OK,), POSTED, DECLINED, TROUBLED, ends=ended(3))
+    _, heard, states = acknowledge(tmp_path, (OK,), POSTED, DECLINED, TROUBLED)
     assert heard == [
         {"timeGroupId": "a", "status": "SUCCESS", "externalId": "4711"},
         {"timeGroupId": "b", "status": "FAILURE", "message": "Assign a tag."},
@@ -297,8 +286,7 @@ def test_each_verdict_is_sent_once_with_its_reference_or_message(tmp_path: Path)
     ids=["no answer", "500", "400", "401", "409", "429"],
 )
 def test_a_status_that_was_not_accepted_is_sent_again_unchanged(tmp_path: Path, lost: Reply) -> None:
-    """Three attempts fail and the fourth is accepted."""
-    told, heard, states = acknowledge(tmp_path, (lost, lost, lost, OK), POSTED, ends=ended(1))
+    told, heard, states = acknowledge(tmp_path, (lost, lost, lost, OK), POSTED)
     assert heard == [{"timeGroupId": "a", "status": "SUCCESS", "externalId": "4711"}] * 4
     assert sum(isinstance(event, RetryLater) for event in told) == 3
     assert states == {"a": "acknowledged"}
@@ -308,7 +296,7 @@ def test_rejected_status_updates_are_in_the_groups_story(tmp_path: Path) -> None
     """Equal rejections in a row are one entry with a count, and bodies other than a message are not repeated."""
     maintenance = saying({"message": "maintenance"}, 503)
     script = (maintenance, maintenance, maintenance, Reply(500, b"a narrative"), CUT, OK)
-    acknowledge(tmp_path, script, POSTED, ends=ended(1))
+    acknowledge(tmp_path, script, POSTED)
     with open_inbox(str(tmp_path / "state.db"), write=False) as inbox:
         entry, story = inbox.entry("a"), inbox.story("a")
     assert entry is not None
@@ -322,7 +310,7 @@ def test_rejected_status_updates_are_in_the_groups_story(tmp_path: Path) -> None
 def test_an_echoed_key_is_in_no_story_and_no_event(tmp_path: Path) -> None:
     """If the service's error repeats the API key, it is masked; a group id that holds the key is sent unchanged."""
     script = (saying({"message": f"{KEY} may not"}, 400), Reply(500, f"{KEY} at {KEY}".encode()), OK)
-    told, heard, _ = acknowledge(tmp_path, script, (f"{KEY}-1", *POSTED[1:]), ends=ended(1))
+    told, heard, _ = acknowledge(tmp_path, script, (f"{KEY}-1", *POSTED[1:]))
     assert {body["timeGroupId"] for body in heard} == {f"{KEY}-1"}
     words = [event.why for event in told if isinstance(event, RetryLater)]
     assert (words[0], KEY in "".join(words)) == ("400: *** may not", False)
@@ -341,14 +329,14 @@ UNACCEPTED = [Reply(until=asyncio.Event()), saying("no", 400), saying({}, 401), 
 @pytest.mark.parametrize("trouble", UNACCEPTED, ids=["timeout", "400", "401", "403"])
 def test_a_status_that_met_trouble_is_repeated_after_the_waiting_ones(trouble: Reply, tmp_path: Path) -> None:
     """It does not delay others."""
-    _, heard, _ = acknowledge(tmp_path, (trouble, OK), POSTED, DECLINED, ends=ended(2), timeout=0.5)
+    _, heard, _ = acknowledge(tmp_path, (trouble, OK), POSTED, DECLINED, timeout=0.5)
     assert sent_for(heard) == "aba"
 
 
 def test_a_second_timeout_ends_the_round(tmp_path: Path) -> None:
     """The service is in trouble; the next round begins with the statuses that were not sent yet."""
     never = Reply(until=asyncio.Event())
-    told, heard, _ = acknowledge(tmp_path, (never, never, OK), POSTED, DECLINED, TROUBLED, ends=ended(3), timeout=0.5)
+    told, heard, _ = acknowledge(tmp_path, (never, never, OK), POSTED, DECLINED, TROUBLED, timeout=0.5)
     assert sent_for(heard)[:3] == "abc"
     assert [event.what for event in told if isinstance(event, RetryLater)] == ["acknowledge a", "acknowledge"]
 
@@ -404,7 +392,7 @@ def test_concurrent_rounds_run_one_after_the_other(tmp_path: Path) -> None:
 def test_a_group_that_takes_no_status_is_given_up(answer: int, has_webhook: bool, tmp_path: Path) -> None:
     """After a 404, or a 409 of a fetched group once the project has a webhook; the inbox shows it as given up."""
     script = (saying({}, answer), OK)
-    told, heard, states = acknowledge(tmp_path, script, POSTED, DECLINED, ends=ended(2), has_webhook=has_webhook)
+    told, heard, states = acknowledge(tmp_path, script, POSTED, DECLINED, has_webhook=has_webhook)
     assert [type(event) for event in told] == [GivenUp, Acknowledged]
     assert (len(heard), states) == (2, {"a": "given-up", "b": "acknowledged"})
 

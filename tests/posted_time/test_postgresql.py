@@ -24,7 +24,7 @@ from syncengine.project.delivery_schema import LONGEST_OF_TAGS
 from syncengine.state.inbox_model import PostedTimeStatus
 from tests import postgresql
 from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, Desk, at_work, outcomes, taking
-from tests.posted_time.projects import delivery_to, project, run_sql
+from tests.posted_time.projects import delivery_to, into, project, run_sql
 from tests.posted_time.samples import raw, row, some
 from tests.posted_time.worker import delivered, killed
 from tests.support.ports import unused_port
@@ -85,12 +85,10 @@ def locked(server: postgresql.Server, statement: str) -> Iterator[None]:
 
 
 def statuses(desk: Desk) -> list[str]:
-    """The statuses of deliveries of the groups in trouble."""
     return [entry.deliveries[0].status for entry in desk.inbox.entries(states=["troubled"])]
 
 
 def test_a_violated_constraint_is_a_refusal_and_writes_nothing(server: postgresql.Server, desk: Desk) -> None:
-    """The next group is delivered."""
     refused = desk.take(raw("g1", totalDurationSecs=0, timeRows=[]))
     assert (refused.outcome, desk.take(raw("g2")).outcome) == (REFUSED, SUCCESS)
     assert refused.message == "ledger rejected the time: something in it does not fit there."
@@ -175,7 +173,6 @@ def test_a_statement_timeout_is_set_unless_the_url_sets_one(server: postgresql.S
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
 def test_killed_again_and_again_each_group_is_one_row(at_once: bool, server: postgresql.Server, tmp_path: Path) -> None:
-    """After SIGKILL at any instant each group has one row and one receipt."""
     project(tmp_path, DELIVER, "ledger: {sql: {file: url}}")
     (tmp_path / "url").write_text(server.url())
     killed(tmp_path, 20, random.Random(7), at_once=at_once)
@@ -240,7 +237,6 @@ def test_trouble_of_one_group_does_not_affect_the_others(
 
 
 def test_a_locked_row_delays_only_its_group(server: postgresql.Server, desk: Desk) -> None:
-    """The other groups are delivered while it waits."""
     server.sql("CREATE TABLE matter (no INTEGER PRIMARY KEY)", "INSERT INTO matter VALUES (7)")
     server.sql(OF_G7.format("PERFORM no FROM matter FOR UPDATE;"))
     with ThreadPoolExecutor() as pool:
@@ -256,43 +252,34 @@ def test_a_locked_row_delays_only_its_group(server: postgresql.Server, desk: Des
 
 LATE = row(activityHour=2026112023, firstObservedInHour=30)
 """A row at half past midnight in Vienna, which is the evening before in UTC."""
-STARTS = {
-    "a day without rows": ({"localDate": "2026-11-21", "tzOffsetMins": 60, "timeRows": []}, "2026-11-21 00:00:00"),
-    "rows after midnight": ({"localDate": "2026-11-20", "timeRows": [LATE]}, "2026-11-21 00:30:00"),
-    "rows around midnight": (
-        {"timeRows": [row(activityHour=2026112022, firstObservedInHour=50), LATE]},
-        "2026-11-20 23:50:00",
-    ),
-    "a day that has no midnight": ({"localDate": "2024-09-08", "tzOffsetMins": -180, "timeRows": []}, "2024-09-08"),
-}
+DATE = {"localDate": "2026-11-21", "tzOffsetMins": 60, "timeRows": []}
+AROUND = {"timeRows": [row(activityHour=2026112022, firstObservedInHour=50), LATE]}
+NO_MIDNIGHT = {"localDate": "2024-09-08", "tzOffsetMins": -180, "timeRows": []}
+STARTS = [
+    ("Europe/Vienna", DATE, "2026-11-21 00:00:00"),
+    ("Europe/Vienna", {"timeRows": [LATE]}, "2026-11-21 00:30:00"),
+    ("Europe/Vienna", AROUND, "2026-11-20 23:50:00"),
+    ("America/Santiago", NO_MIDNIGHT, "2024-09-08"),
+]
 
 
-@pytest.mark.parametrize(
-    ("group", "expected", "session"),
-    [
-        *(pytest.param(*start, "America/Los_Angeles", id=name) for name, start in STARTS.items()),
-        *(pytest.param(*STARTS["rows after midnight"], zone, id=zone) for zone in ("UTC", "Pacific/Kiritimati")),
-    ],
-)
-def test_the_start_is_local_in_every_column(
-    group: dict[str, object], expected: str, session: str, server: postgresql.Server, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("session", ["America/Los_Angeles", "UTC", "Pacific/Kiritimati"])
+def test_the_start_is_local_in_every_column(session: str, server: postgresql.Server, tmp_path: Path) -> None:
     """Whatever the time zone of the session is; a `timestamptz` column holds the instant."""
-    server.sql("CREATE TABLE day (a date, b timestamp, c timestamptz, d text)")
-    zone = "America/Santiago" if expected.startswith("2024") else "Europe/Vienna"
+    server.sql("CREATE TABLE day (id text, a date, b timestamp, c timestamptz, d text)")
     params = ", ".join(f'{name}: "{{{{ start }}}}"' for name in "abcd")
-    deliver = (
-        f"timezone: {zone}\ndeliver:\n  - name: ledger\n"
-        f'    sql: {{source: ledger, statement: "INSERT INTO day VALUES (:a, :b, :c, :d)", params: {{{params}}}}}\n'
-    )
-    (verdict,) = taking(to(server, tmp_path, f"?options=-c%20timezone%3D{session}", deliver), raw(**group))
-    assert verdict.outcome is SUCCESS
-    (kept,) = server.column(f"SELECT concat_ws('|', a, b, c AT TIME ZONE '{zone}', d) FROM day")
-    day, moment, instant, text = kept.split("|")
-    assert day == expected[:10]
-    assert moment.startswith(expected)
-    assert instant.startswith(expected[:10])
-    assert text.startswith(expected)
+    for number, (zone, group, expected) in enumerate(STARTS):
+        statement = f"INSERT INTO day VALUES ('{number}', :a, :b, :c, :d)"
+        sql = f'{{source: ledger, statement: "{statement}", params: {{{params}}}}}'
+        deliver = into(f"- {{name: ledger, sql: {sql}}}\n", f"timezone: {zone}\n")
+        delivery = to(server, tmp_path, f"?options=-c%20timezone%3D{session}", deliver)
+        assert outcomes(taking(delivery, raw(f"g{number}", **group))) == [SUCCESS]
+        columns = f"concat_ws('|', a, b, c AT TIME ZONE '{zone}', d)"
+        (kept,) = server.column(f"SELECT {columns} FROM day WHERE id = '{number}'")
+        day, moment, instant, text = kept.split("|")
+        assert (day, instant[:10]) == (expected[:10], expected[:10])
+        assert moment.startswith(expected)
+        assert text.startswith(expected)
 
 
 LATIN = """\

@@ -142,7 +142,6 @@ def test_a_jsonl_path_must_not_be_a_file_of_the_project(path: str, tmp_path: Pat
 
 
 def test_a_server_without_a_driver_is_an_error(tmp_path: Path) -> None:
-    """No message shows the password."""
     url = "postgresql+none://u:s3cr3t@127.0.0.1:9/d"
     (found,) = problems(tmp_path, PLAIN, {"URL": url}, sources="ledger: {sql: {env: URL}}")
     assert (found.code, found.line, "s3cr3t" in found.message) == ("bad-source", 8, False)
@@ -158,7 +157,6 @@ SECRETS = {
 
 @pytest.mark.parametrize(("environ", "code"), SECRETS.values(), ids=SECRETS.keys())
 def test_the_secrets_of_an_http_sink_are_checked_at_start(environ: dict[str, str], code: str, tmp_path: Path) -> None:
-    """The message shows none of them."""
     text = "deliver:\n  - {name: pms, http: {url: {env: URL}, headers: {Authorization: {env: TOKEN}}}}\n"
     (found,) = problems(tmp_path, text, environ)
     assert (found.code, found.line, "s3cr3t" in found.message) == (code, 6, False)

@@ -144,7 +144,6 @@ REFUSED_FOR: dict[str, tuple[str, str, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("sink", "more", "sent", "why"), REFUSED_FOR.values(), ids=REFUSED_FOR)
 def test_one_tag_refuses_the_whole_group(sink: str, more: str, sent: dict[str, Any], why: str, tmp_path: Path) -> None:
-    """Nothing is delivered for the other tags."""
     (verdict,) = taking(delivering(tmp_path, sink, more), sent)
     assert (verdict.outcome, why in (verdict.message or ""), rows(tmp_path)) == (REFUSED, True, []), verdict
 

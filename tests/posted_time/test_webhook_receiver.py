@@ -54,13 +54,11 @@ class Hook:
         return self.post(path, json=body).status_code
 
     def answered(self) -> list[int]:
-        """The statuses of the answers that were told."""
         return [event.status for event in self.told if isinstance(event, Answered)]
 
 
 @contextmanager
 def receiving(folder: Path, caller_key: Callable[[], str] = lambda: KEY, path: str = "/") -> Iterator[Hook]:
-    """A receiver that delivers into the ledger."""
     told: list[Event] = []
     delivery = delivering(folder, BARE_SINK, "refuse: [{when: not tag, message: Assign a tag before posting.}]\n")
     take = partial(delivery.take, mechanism="webhook")
