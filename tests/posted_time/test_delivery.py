@@ -59,14 +59,6 @@ def test_each_sink_takes_the_groups_that_match_its_when(tmp_path: Path) -> None:
 # --- offered again
 
 
-def test_a_delivered_group_is_answered_again_and_not_delivered_again(tmp_path: Path) -> None:
-    """The answer has the same reference, even if the service added fields to the group or another process answers."""
-    again = raw(status="SUCCESS", submissionTime=99, callerKey="x")
-    taking(delivering(tmp_path), raw(), again)
-    assert taking(delivering(tmp_path), raw()) == [Verdict(SUCCESS, None, "L-g1")]
-    assert len(rows(tmp_path)) == 1
-
-
 def test_changed_content_after_a_delivery_is_a_conflict(tmp_path: Path) -> None:
     """The sink keeps the first content, whose offer is still answered with SUCCESS, also after the inbox was lost."""
     with at_work(delivering(tmp_path)) as desk:

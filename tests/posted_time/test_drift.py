@@ -144,7 +144,7 @@ def in_state(team: Team, statement: str, *values: str) -> None:
 
 
 def test_an_invalid_answer_exits_with_1(tmp_path: Path) -> None:
-    """Each format has a message that repeats nothing of the answer; a service that is away exits with 9."""
+    """Each format has a message that repeats nothing of the answer. Without a service it is 9, with a wrong key 7."""
     with listing(lambda *_: b"<html>Jane Doe</html>") as lister:
         project = Project(tmp_path, lister.url)
         for format in ("text", "json", "markdown"):
@@ -152,6 +152,8 @@ def test_an_invalid_answer_exits_with_1(tmp_path: Path) -> None:
             assert (done.code, "does not allow" in done.out + done.err) == (1, True)
             assert [word for word in ("No plan", "Jane") if word in done.out + done.err] == []
     assert project.run("drift").code == 9
+    with listing(lambda *_: (401, b"{}")) as lister:
+        assert Project(tmp_path, lister.url).run("drift").code == 7
 
 
 def test_an_incomplete_list_exits_with_3(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_group_is_taken_by_a_2xx_whose_body_is_too_large_or_never_ends(tmp_pat
     head = b"HTTP/1.1 201 Created\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
     with dripping(BODY, {b"/api/time/LARGE": head % len(packed) + packed}) as server:
         groups = (raw(name, tags=[{"name": name}]) for name in ("LARGE", "ENDLESS"))
-        assert taking(sink(tmp_path, server.url, ", timeout: 3s"), *groups) == [Verdict(SUCCESS)] * 2
+        assert taking(sink(tmp_path, server.url, ", timeout: 1s"), *groups) == [Verdict(SUCCESS)] * 2
 
 
 def test_a_group_that_tries_a_failing_sink_is_held_for_a_while(tmp_path: Path, receiver: Receiver) -> None:

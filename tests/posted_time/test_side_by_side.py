@@ -75,9 +75,8 @@ def test_a_group_that_cannot_be_stored_does_not_affect_others(tmp_path: Path) ->
 
         async def play() -> list[Any]:
             writer = InboxWriter(inbox)
-            return await asyncio.gather(
-                *(writer.write(offered(id)) for id in ("a", "bad", "b")), return_exceptions=True
-            )
+            writes = (writer.write(offered(id)) for id in ("a", "bad", "b"))
+            return await asyncio.gather(*writes, return_exceptions=True)
 
         found = asyncio.run(play())
         assert [isinstance(one, SyncengineError) for one in found] == [False, True, False]

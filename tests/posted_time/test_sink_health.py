@@ -53,10 +53,7 @@ LATER = 3600 + FIRST_REST
 STORIES: dict[str, Story] = {
     "a new sink is up": [(0, "good probe", UP)],
     "one failure is not reported": [(0, "500", DOUBTED), (29, "nothing", DOUBTED), (29, "success", UP)],
-    "failures of concurrent groups count as one": [
-        *[(2, "503 begun at 1", DOUBTED)] * 2,
-        (2, "503 begun at 2", DOWN),
-    ],
+    "failures of concurrent groups count as one": [*[(2, "503 begun at 1", DOUBTED)] * 2, (2, "503 begun at 2", DOWN)],
     "a single 503 is not reported after a good probe, however late the next group is": [
         *((0, "503", DOUBTED), (FIRST_REST, "good probe", HALF_OPEN)),
         *((LONG_ENOUGH - 1, "nothing", HALF_OPEN), (LONG_ENOUGH - 1, "503", DOWN)),

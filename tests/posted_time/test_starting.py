@@ -37,10 +37,7 @@ WRONG: dict[str, tuple[str, list[tuple[str, int]]]] = {
     "a path": (HTTP % ("/{{ tag.x }}", "x", "x"), [("unknown-name", 6)]),
     "a header": (HTTP % ("/", "{{ tag.x }}", "x"), [("unknown-name", 6)]),
     "a body": (HTTP % ("/", "x", "{{ tag.x }}"), [("unknown-name", 6)]),
-    "a summary of a narrative of its own": (
-        "narrative: {template: n.j2, summary: true}\n",
-        [("unreadable-file", 5), ("bad-params", 5)],
-    ),
+    "a summary": ("narrative: {template: n.j2, summary: true}\n", [("unreadable-file", 5), ("bad-params", 5)]),
     "a narrative": ("narrative: {template: no.j2}\n", [("unreadable-file", 5)]),
     "a source": (SINK % "sql: {source: ledgr, statement: SELECT 1}", [("unknown-source", 6)]),
     "a source of another kind": (SINK % "http: {source: ledger}", [("unknown-source", 6)]),
@@ -58,13 +55,7 @@ WRONG: dict[str, tuple[str, list[tuple[str, int]]]] = {
     "a password": (SINK % "sql: {url: 'mysql://u:s3cr3t@h/d', statement: x}", [("secret-in-file", 6)]),
     **{
         f"the path {path}": (SINK % f"http: {{url: 'http://h', path: {path}}}", [("bad-path", 6)])
-        for path in (
-            "/../admin",
-            "'/a/%2e%2e/{{ tag.name }}'",
-            "..",
-            "'/x/./{{ tag.name }}'",
-            '"/a\\nb/{{ tag.name }}"',
-        )
+        for path in ("/../a", "'/a/%2e%2e/{{ tag.name }}'", "..", "'/./{{ tag.name }}'", '"/a\\nb/{{ tag.name }}"')
     },
     **{
         f"the header {value:.9}": (SINK % f"http: {{url: 'http://h', headers: {{X-A: {value}}}}}", [("bad-value", 6)])
@@ -77,10 +68,7 @@ WRONG: dict[str, tuple[str, list[tuple[str, int]]]] = {
     "a name short enough for them": (NAMED % ("n" * 38, "tag"), []),
     "a huge number": (f"fetchLimit: {'9' * 5000}\n", [("bad-value", 5)]),
     "a webhook that has nothing": ("mode: webhook\n", [("missing-field", 5)] * 2),
-    "a webhook without key": (
-        "mode: webhook\nfetchLimit: 5\nwebhook: {callbackUrl: 'https://h'}\n",
-        [("missing-field", 7)],
-    ),
+    "no caller key": ("mode: webhook\nfetchLimit: 5\nwebhook: {callbackUrl: 'https://h'}\n", [("missing-field", 7)]),
     "a webhook without URL": ("mode: webhook\nwebhook:\n  callerKey: {env: K}\n", [("missing-field", 7)]),
     "an incomplete webhook that is not used": ("mode: fetch\nwebhook: {bind: '127.0.0.1:8080'}\n", []),
     "all at once, in the order of the file": (
@@ -103,10 +91,7 @@ def test_a_jsonl_path_must_be_a_regular_file(path: str, tmp_path: Path) -> None:
     """A device, pipe or folder is an error at start: after a crash its lines could not be read back."""
     os.mkfifo(tmp_path / "pipe")
     (found,) = problems(tmp_path, f"deliver:\n  - {{name: a, jsonl: {{path: {path}}}}}\n")
-    assert (found.code, found.message) == (
-        "bad-path",
-        f"{path} is no regular file, so what was written cannot be read again after a crash: set `path` to a file",
-    )
+    assert (found.code, f"{path} is no regular file" in found.message) == ("bad-path", True)
 
 
 def test_a_database_that_is_missing_is_an_error(tmp_path: Path) -> None:
@@ -142,9 +127,11 @@ def test_a_jsonl_path_must_not_be_a_file_of_the_project(path: str, tmp_path: Pat
 
 
 def test_a_server_without_a_driver_is_an_error(tmp_path: Path) -> None:
-    url = "postgresql+none://u:s3cr3t@127.0.0.1:9/d"
-    (found,) = problems(tmp_path, PLAIN, {"URL": url}, sources="ledger: {sql: {env: URL}}")
-    assert (found.code, found.line, "s3cr3t" in found.message) == ("bad-source", 8, False)
+    for driver, words in (("none", "for which no driver is installed"), ("psycopg2", "needs the driver psycopg2")):
+        url = f"postgresql+{driver}://u:s3cr3t@127.0.0.1:9/d"
+        (found,) = problems(tmp_path, PLAIN, {"URL": url}, sources="ledger: {sql: {env: URL}}")
+        assert (found.code, found.line, words in found.message) == ("bad-source", 8, True)
+        assert "s3cr3t" not in found.message
 
 
 SECRETS = {

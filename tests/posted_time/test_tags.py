@@ -31,6 +31,7 @@ pytestmark = pytest.mark.slow
 
 A, B, C = ({"name": f"ACME-004{number}"} for number in (2, 3, 4))
 EACH = "  each: tag\n"
+TWIN = {**A, "externalId": "9"}
 CAME_OR_WENT = "`each: tag` was added or removed after the group was delivered"
 SECOND = suffixes(["ACME-0042", "ACME-0043"])["ACME-0043"]
 
@@ -130,12 +131,7 @@ REFUSED_FOR: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "a rule about the first tag": (SPLIT, CLOSED, several(B, A), "Closed."),
     "an unknown split strategy": (SPLIT, LOOKUPS, several(durationSplitStrategy="BY_WEIGHT"), "BY_WEIGHT"),
     # They would have the same key.
-    "different tags of one name": (
-        SPLIT,
-        LOOKUPS,
-        several(A, {**A, "externalId": "9"}, B),
-        SAME_NAME.format(name="ACME-0042"),
-    ),
+    "different tags of one name": (SPLIT, LOOKUPS, several(TWIN, A, B), SAME_NAME.format(name="ACME-0042")),
     # The first tag would get all the time, and the others none.
     "a sink for one tag": (SQL_SINK, LOOKUPS, several(), "ledger takes time with one tag only"),
     "a tag that no sink takes": (SPLIT + "  when: tag.name == 'ACME-0043'\n", LOOKUPS, several(), "ACME-0042"),

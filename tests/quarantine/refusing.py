@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from syncengine.sandbox.instance import Sandbox as Rules
 from syncengine.sandbox.store import CATEGORIES, TAGS, TYPES
 from syncengine.service.operations import OPERATIONS
 from tests.applying.picky import Picky, Refusal, picky
@@ -45,13 +44,6 @@ class Refusing:
 
     def sent(self, operation: str) -> list[list[str]]:
         return self._service.sent(operation)
-
-    def asked(self) -> list[str]:
-        return [operation for operation, _ in self._service.requests]
-
-    @property
-    def rules(self) -> Rules:
-        return self._service.rules
 
     def tags(self) -> set[str]:
         return set(self._service.rules.store.keys(TAGS))

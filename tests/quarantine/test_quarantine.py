@@ -68,10 +68,9 @@ def test_a_refused_resource_is_set_aside_and_the_exit_is_0_again(refused: Projec
     assert (warning["file"], warning["line"], warning["address"]) == ("manifests/all.yaml", 3, "tag/BAD")
     assert "ticket 4711" in warning["message"]
     assert re.search(rf'refused 1 time since [0-9:]{{5}}: "{WORDS}"', warning["message"])
-    before = len(service.asked())
+    before = service.sent("upsertTags")
     done = refused.apply()
-    assert (done.code, done.codes) == (0, ["quarantined"])
-    assert "upsertTags" not in service.asked()[before:]
+    assert (done.code, done.codes, service.sent("upsertTags")) == (0, ["quarantined"], before)
 
 
 def test_only_what_was_refused_can_be_set_aside(refused: Project, service: Refusing) -> None:
@@ -256,13 +255,15 @@ def test_an_exported_state_has_quarantines_and_refusals(refused: Project) -> Non
 
 
 def test_a_saved_plan_that_would_send_what_is_in_quarantine_is_stale(refused: Project) -> None:
-    """The error names the resource; a plan without it is applied."""
+    """The error names the resource. What has less than was reviewed is applied, and so is a plan without it."""
     refused.wants(tags=[tag("GOOD", description="x"), tag("BAD")])
-    assert refused.run("plan", "--out", "all.plan").code == 0
+    assert refused.run("plan", "--out", "all.plan", "--report", "json=reviewed.json").code == 0
     aside(refused, "tag/BAD")
     done = refused.run("apply", "all.plan", "--format", "json")
     assert (done.code, done.codes) == (5, ["stale-plan"])
     assert "tag/BAD was quarantined after the plan was made" in done.out
+    assert refused.run("apply", "-y", "--reviewed", "reviewed.json").code == 0
+    refused.wants(tags=[tag("GOOD", description="y"), tag("BAD")])
     assert refused.run("plan", "--out", "less.plan").code == 0
     assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 0
     done = refused.run("apply", "less.plan", "--format", "json")
@@ -284,13 +285,6 @@ def test_a_saved_plan_that_deletes_the_category_of_what_waits_is_stale(project: 
     done = project.run("apply", "all.plan", *approvals)
     assert (done.code, "tag/BAD was quarantined" in done.err) == (5, True), done.err
     assert service.categories() == {"old"}
-
-
-def test_a_plan_with_less_than_was_reviewed_because_of_a_quarantine_is_applied(refused: Project) -> None:
-    refused.wants(tags=[tag("GOOD", description="x"), tag("BAD")])
-    assert refused.run("plan", "--report", "json=reviewed.json").code == 0
-    aside(refused, "tag/BAD")
-    assert refused.run("apply", "-y", "--reviewed", "reviewed.json").code == 0
 
 
 NAMES = ["ACME 0042; rm x --end", "It's $HOME", "turned \u202e round\\"]
@@ -406,38 +400,32 @@ def test_the_quarantine_of_a_pull_request_counts_and_is_a_change_of_policy(refus
 # --- undoing: what is in quarantine is left out and named
 
 
-@pytest.fixture
-def half_applied(project: Project, service: Refusing) -> Project:
-    """A project whose last run changed two tags, one of which the service refused."""
-    project.settle(tags=[tag("GOOD", description="one"), tag("BAD", description="one")])
-    service.refuse("BAD")
-    project.wants(tags=[tag("GOOD", description="two"), tag("BAD", description="two")])
-    assert project.apply().code == 3
-    return project
-
-
 def undone(project: Project, run: str, *more: str) -> Any:
     return project.run("plan", "--undo", run, *more, "--format", "json").document
 
 
-def test_what_is_in_quarantine_is_left_out_and_named(half_applied: Project, service: Refusing) -> None:
+def test_what_is_in_quarantine_is_left_out_and_named(project: Project, service: Refusing) -> None:
     """By the command or the project file; also with `--force`, which only undoes what other runs changed."""
-    half_applied.settings(*BAD)
-    document = undone(half_applied, "last")
+    project.settle(tags=[tag("GOOD", description="one"), tag("BAD", description="one")])
+    service.refuse("BAD")
+    project.wants(tags=[tag("GOOD", description="two"), tag("BAD", description="two")])
+    assert project.apply().code == 3
+    project.settings(*BAD)
+    document = undone(project, "last")
     assert changes(document) == {"tag/GOOD": "update"}
     assert "syncengine.yaml:" in document["notes"][0]["message"]
-    half_applied.settings()
-    aside(half_applied, "tag/BAD", "--until", day(10))
+    project.settings()
+    aside(project, "tag/BAD", "--until", day(10))
     for force in ((), ("--force",)):
-        document = undone(half_applied, "last", *force, "--out", "undo.plan")
+        document = undone(project, "last", *force, "--out", "undo.plan")
         assert (changes(document), document["undo"]["leftOut"]) == ({"tag/GOOD": "update"}, ["tag/BAD"])
         (note,) = document["notes"]
         assert note["message"] == f"not undone: it is in quarantine until {day(10)} (ticket 4711)"
     before = len(service.sent("upsertTags"))
-    assert half_applied.run("apply", "undo.plan").code == 0
+    assert project.run("apply", "undo.plan").code == 0
     assert service.sent("upsertTags")[before:] == [["GOOD"]]
-    half_applied.wants(tags=[tag("GOOD", description="one"), tag("BAD", description="two")])
-    assert planned(half_applied)[0] == 0
+    project.wants(tags=[tag("GOOD", description="one"), tag("BAD", description="two")])
+    assert planned(project)[0] == 0
 
 
 def test_a_tag_waits_that_the_undo_would_put_into_a_quarantined_category(project: Project, service: Refusing) -> None:
