@@ -18,19 +18,12 @@ NEW_NAMES, NEW_USER = 0x04000000, 0x10000000
 NOT_HERE = 96
 
 
-def move_to(host: str) -> bool:
-    """Give this process the host name, and return whether that worked."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(NEW_NAMES) and libc.unshare(NEW_NAMES | NEW_USER):
-        return False
-    socket.sethostname(host)
-    return socket.gethostname() == host
-
-
 def main() -> None:
     host, seconds, *arguments = sys.argv[1:]
-    if not move_to(host):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(NEW_NAMES) and libc.unshare(NEW_NAMES | NEW_USER):
         sys.exit(NOT_HERE)
+    socket.sethostname(host)
     if float(seconds):
         ServiceSection.lease = property(lambda self: float(seconds))  # type: ignore[assignment,method-assign]
         defaults = Inbox.lease.__kwdefaults__

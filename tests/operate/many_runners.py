@@ -105,7 +105,6 @@ class Estate:
     ran: list[Ran] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
-    restarts: int = 0
 
     def clone(self, host: str) -> Path:
         folder = self.folder / host
@@ -131,10 +130,12 @@ class Estate:
             text=True,
         ) as process:
             killer = threading.Timer(kill_after or 3600, process.kill)
-            reading = threading.Thread(target=_read, args=(process.stderr, begin, lines))
+            assert process.stdout is not None
+            assert process.stderr is not None
+            said = ((time.monotonic() - begin, line.rstrip("\n")) for line in process.stderr)
+            reading = threading.Thread(target=lines.extend, args=[said])
             for thread in (killer, reading):
                 thread.start()
-            assert process.stdout is not None
             out = process.stdout.read()
             busy = _busy(process.pid)
             code = process.wait()
@@ -175,16 +176,14 @@ def behind(tags: list[dict[str, Any]], wanted: dict[str, int]) -> list[str]:
 
 def backwards(requests: list[dict[str, Any]]) -> list[str]:
     """Requests that gave a tag an older description than an earlier request did."""
-    newest: dict[str, int] = {}
-    found = []
+    newest, found = Counter[str](), []
     for request in requests:
-        if request["operation"] not in ("upsertTags", "upsertTag") or not isinstance(request["body"], dict):
-            continue
-        for tag in request["body"].get("tags", [request["body"]]):
-            number = int(tag.get("description", -1))
-            if number < newest.get(tag["name"], 0):
-                found.append(f"request {request['seq']}: {tag['name']} went from {newest[tag['name']]} to {number}")
-            newest[tag["name"]] = max(number, newest.get(tag["name"], 0))
+        if request["operation"] in ("upsertTags", "upsertTag") and isinstance(request["body"], dict):
+            for tag in request["body"].get("tags", [request["body"]]):
+                name, number = tag["name"], int(tag.get("description", -1))
+                if number < newest[name]:
+                    found.append(f"request {request['seq']}: {name} went from {newest[name]} to {number}")
+                newest[name] = max(number, newest[name])
     return found
 
 
@@ -193,10 +192,6 @@ def _busy(pid: int) -> float:
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     worked, waited, _ = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()
     return (int(worked) + int(waited)) / 1e9
-
-
-def _read(stream: Any, begin: float, lines: list[tuple[float, str]]) -> None:
-    lines += ((time.monotonic() - begin, line.rstrip("\n")) for line in stream)
 
 
 @contextmanager
@@ -232,15 +227,15 @@ def turmoil(made: Estate, runners: int, minutes: float, restarts: int) -> None:
     threads = [threading.Thread(target=runner, args=(made, host, begin)) for host in hosts]
     for thread in threads:
         thread.start()
-    start, seconds = time.monotonic(), minutes * 60
-    while (passed := time.monotonic() - start) < seconds:
-        time.sleep(random.uniform(0.5, 3))
-        made.truth.merge()
-        if passed > (made.restarts + 1) * seconds / (restarts + 1):
+    for rest in range(restarts, -1, -1):
+        end = time.monotonic() + minutes * 60 / (restarts + 1)
+        while time.monotonic() < end:
+            time.sleep(random.uniform(0.5, 3))
+            made.truth.merge()
+        if rest:
             made.database.stop()
             time.sleep(1)
             made.database.start()
-            made.restarts += 1
     made.stop.set()
     for thread in threads:
         thread.join()
@@ -252,25 +247,11 @@ def wrong(made: Estate) -> list[str]:
     done = made.run("runner-0", "apply", "-y", "--format", "json", "--lock-timeout", "120")
     after = made.run("runner-0", "plan", "--format", "json", "--detailed-exitcode")
     tags = {tag["name"]: int(tag["description"]) for tag in made.service.holds()["tags"]}
-    found = [f"the last apply ended with {done.code}: {done.lines}"] if done.code else []
-    found += [f"the last plan ended with {after.code}: {after.out[:2000]}"] if after.code else []
+    found = [
+        f"the last {ran.command} ended with {ran.code}: {ran.lines} {ran.out}" for ran in (done, after) if ran.code
+    ]
     found += [] if tags == made.truth.tags else [f"the service holds {tags}, not {made.truth.tags}"]
     return [*found, *made.broken, *backwards(made.service.requests())]
-
-
-def figures(made: Estate) -> dict[str, Any]:
-    ended = Counter(f"{ran.command} {'killed' if ran.code < 0 else ran.code}" for ran in made.ran)
-    waits = [ran for ran in made.ran if any("waiting" in line for _, line in ran.lines)]
-    return {
-        "processes": len(made.ran),
-        "ended": dict(sorted(ended.items())),
-        "commits": made.truth.number,
-        "restarts of the database": made.restarts,
-        "processes that waited and said so": len(waits),
-        "longest process": round(max(ran.seconds for ran in made.ran), 1),
-        "longest silence without a reason": round(max(ran.unexplained() for ran in made.ran), 1),
-        "requests": len(made.service.asked()),
-    }
 
 
 def main() -> int:
@@ -281,7 +262,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, estate(Path(folder), LEASE_SECONDS) as made:
         turmoil(made, given.runners, given.minutes, restarts=2)
         broken = wrong(made)
-        print(json.dumps({**figures(made), "broken": broken}, indent=2))
+        ended = Counter(f"{ran.command} {'killed' if ran.code < 0 else ran.code}" for ran in made.ran)
+        silence = max(ran.unexplained() for ran in made.ran)
+        found = {"commits": made.truth.number, "ended": ended, "seconds of silence": silence, "broken": broken}
+        print(json.dumps(found, indent=2))
     return bool(broken)
 
 

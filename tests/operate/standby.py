@@ -111,13 +111,12 @@ def slow(got: Got) -> tuple[int, Any]:
     return 201, {}
 
 
-def signalled(number: signal.Signals) -> Callable[[Pair], None]:
-    return lambda made: made.served["first"].process.send_signal(number)
-
-
 LOSSES: Mapping[str, tuple[Callable[[Pair], None], Callable[[Pair], None] | None]] = {
-    "SIGKILL": (signalled(signal.SIGKILL), None),
-    "SIGSTOP, SIGCONT": (signalled(signal.SIGSTOP), signalled(signal.SIGCONT)),
+    "SIGKILL": (lambda made: made.served["first"].process.kill(), None),
+    "SIGSTOP, SIGCONT": (
+        lambda made: made.served["first"].process.send_signal(signal.SIGSTOP),
+        lambda made: made.served["first"].process.send_signal(signal.SIGCONT),
+    ),
     "cut off from the database": (lambda made: made.wire.cut(), lambda made: made.wire.mend()),
 }
 """How the first machine is lost, and how it comes back."""
