@@ -10,7 +10,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.render.schemas import schemas
 from tests.cli.program import Project
 from tests.cli.service import Service
@@ -274,32 +273,6 @@ def test_a_header_of_one_column_suggests_the_delimiter(tmp_path: Path, form: str
     (found,) = problems(tmp_path, {"r.csv": content, "manifests/m.yaml": tags_of(f"csv: ../r.csv{form}")})
     assert (found.code, found.line, found.column) == ("bad-template", 3, 19)
     assert f"is the `delimiter` {delimiter}?" in found.message
-
-
-QUOTES = {
-    "a quoted blank and quotes": ('n,v\nA," ""x"""\n', ' "x"'),
-    "inches": ('n,v\nA,24" screen\n', '24" screen'),
-    "a quoted word": ('n,v\nA,the "x" case\n', 'the "x" case'),
-    "nothing but quotes": ('n,v\nA,""""\n', '"'),
-}
-
-
-@pytest.mark.parametrize(("content", "value"), QUOTES.values(), ids=QUOTES.keys())
-def test_quotation_marks_that_are_text_stay_text(tmp_path: Path, content: str, value: str) -> None:
-    """Quotation marks inside of a value are text; only a blank before an opening one is refused."""
-    block = HEAD + "    tags: [{name: '{{ row.n }}', metadata: {v: '{{ row.v }}'}}]\n"
-    desired = loaded(tmp_path, {"r.csv": content, "manifests/m.yaml": block})
-    assert tag(desired, "A").body.metadata == {"v": value}
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_columns_of_one_name_are_numbered(tmp_path: Path, end: str) -> None:
-    """A repeated column gets the next free number, since trackers export such lists."""
-    content = f"n,v,v,v 3,v{end}A,1,2,3,4{end}"
-    values = '{{ [row.v, row["v 2"], row["v 3"], row["v 4"]] | join("-") }}'
-    block = HEAD + f"    tags: [{{name: '{{{{ row.n }}}}', description: '{values}'}}]\n"
-    desired = loaded(tmp_path, {"r.csv": content, "manifests/m.yaml": block})
-    assert tag(desired, "A").body.fields["description"] == "1-2-3-4"
 
 
 COLUMNS = {
@@ -642,24 +615,16 @@ def test_an_error_of_all_rows_is_reported_once(tmp_path: Path, file: str) -> Non
     assert (other.line, other.data and other.data.row, "visibility" in other.message) == (3, 292, True)
 
 
-def test_a_visibility_that_a_template_leaves_out_is_one_finding(tmp_path: Path) -> None:
-    rows = "n,v\n" + "".join(f"ROW-{n:03},{'PRIVATE' if n % 2 else ''}\n" for n in range(300))
-    block = "    tags: [{name: '{{ row.n }}', visibility: '{{ row.v }}'}]\n"
-    (found,) = loaded(tmp_path, {"r.csv": rows, "manifests/m.yaml": HEAD + block}).diagnostics
-    assert (found.code, found.address) == ("public-by-silence", "tag/ROW-000")
-    assert found.message.endswith(": set `visibility` (r.csv:2, and 149 more rows)")
-
-
-def test_half_a_surrogate_pair_in_data_is_told_with_its_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "field", ["name: '{{ row.v }}'", "name: x, keywords: ['{{ row.v }}']", "name: x, metadata: {k: '{{ row.v }}'}"]
+)
+@pytest.mark.parametrize("value", ["\\ud800", "True-\\ud800"])
+def test_half_a_surrogate_pair_in_data_is_told_with_its_row(tmp_path: Path, value: str, field: str) -> None:
     """JSON can escape what is no character; no field takes it, be it a text, an item of a list or a name."""
-    fields = ("name: '{{ row.v }}'", "name: x, keywords: ['{{ row.v }}']", "name: x, metadata: {k: '{{ row.v }}'}")
-    for value in ("\\ud800", "True-\\ud800"):
-        for field in fields:
-            block = f"generate:\n  - forEach: {{json: ../r.json}}\n    when: row.v != ''\n    tags: [{{{field}}}]\n"
-            data = f'[\n{{"v": ""}},\n{{"v": "{value}"}}]'
-            (found,) = errors(tmp_path, {"r.json": data, "manifests/m.yaml": block})
-            assert (found.code, found.line, found.data) == ("control-character", 4, ("r.json", 3))
-            assert "contains the control character U+D800" in found.message
+    block = f"generate:\n  - forEach: {{json: ../r.json}}\n    when: row.v != ''\n    tags: [{{{field}}}]\n"
+    (found,) = errors(tmp_path, {"r.json": f'[\n{{"v": ""}},\n{{"v": "{value}"}}]', "manifests/m.yaml": block})
+    assert (found.code, found.line, found.data) == ("control-character", 4, ("r.json", 3))
+    assert "contains the control character U+D800" in found.message
 
 
 def test_a_message_about_two_lines_names_both_of_the_template(tmp_path: Path) -> None:
@@ -675,5 +640,3 @@ def test_a_file_name_that_looks_like_a_place_is_no_place(tmp_path: Path) -> None
     text = "{# A comment of\ntwo lines. #}\n" + tags_of('csv: "../line 3", distinct: number', "name: x")
     (found,) = problems(tmp_path, {"manifests/m.yaml.j2": text, "line 3": "title,note\nAlpha,a\n"})
     assert (found.line, found.message) == (4, "line 3:2: `distinct`: there is no `number` in line 3")
-    again = SourceTrouble(*SourceTrouble("it is gone", "a.csv", 3, 4).args)
-    assert (str(again), again.message) == ("a.csv:3:4: it is gone", "it is gone")

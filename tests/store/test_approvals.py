@@ -15,6 +15,7 @@ from .estate import applied, applying, run, tag
 
 NAMES = ("A", "B", "ÄÖ%_'\"")
 LOSSES = tuple(Loss("tags", tag(name), "retire") for name in NAMES)
+RETIRED = tuple(Effect(key=tag(name), keywords_dropped=("k",), status=Status.RETIRED) for name in NAMES)
 KEYWORD = Loss("keywords", tag("KEEPS"), "k")
 TEXT = "3@0123456789abcdef0123"
 
@@ -34,11 +35,6 @@ def begin(state: State, number: int, uses: dict[str, tuple[Loss, ...]], *losses:
     state.begin_run(run(number, approvals=tuple(uses)), approved=approved)
 
 
-def retire(state: State, call: str, *names: str) -> None:
-    effects = (Effect(key=tag(name), keywords_dropped=("k",), status=Status.RETIRED) for name in names)
-    applied(state, call, *effects)
-
-
 def remaining(state: State) -> dict[str, tuple[tuple[Loss, ...], bool]]:
     """The losses that each approval still covers, and whether it is used up."""
     return {record.text: (record.remaining, record.used is not None) for record in state.approvals()}
@@ -47,12 +43,12 @@ def remaining(state: State) -> dict[str, tuple[tuple[Loss, ...], bool]]:
 def test_an_approval_covers_its_remaining_losses_until_they_settle(state: State) -> None:
     """A run dies after one of three losses, and later runs do the rest."""
     begin(state, 3, {TEXT: (*LOSSES, KEYWORD)})
-    retire(state, "c2", "A")
+    applied(state, "c2", *RETIRED[:1])
     state.intend({"c3": Attempt("deleteKeyword", (Effect(key=tag("B"), keywords_dropped=("k",)),))})
     assert remaining(state) == {TEXT: ((*LOSSES, KEYWORD), False)}
     begin(state, 5, {}, *LOSSES[1:], KEYWORD)
     assert remaining(state) == {TEXT: ((*LOSSES[1:], KEYWORD), False)}
-    retire(state, "c4", *NAMES[1:])
+    applied(state, "c4", *RETIRED[1:])
     applied(state, "c5", Effect(key=tag("KEEPS"), keywords_dropped=("k",)))
     state.doubt([tag("B")])
     state.end_run("incomplete", {})
@@ -80,37 +76,30 @@ def test_an_approval_does_not_cover_losses_that_a_plan_no_longer_has(state: Stat
         assert remaining(state) == {TEXT: (left, left == ())}
 
 
-def test_an_undo_ends_the_approval_of_the_undone_run(state: State) -> None:
-    """Its remaining losses are not covered any more; approvals of other runs stay."""
+def test_an_undo_an_adoption_and_an_import_end_approvals(state: State) -> None:
+    """An undo that of the undone run, `put` that of the rows that it writes, and `state import` every listed one.
+
+    The approval of a first sweep ends once the state owns activity types.
+    """
     begin(state, 3, {TEXT: LOSSES[:2]})
-    begin(state, 4, {"1@other": LOSSES[2:]}, is_whole=False)
+    begin(state, 4, {"1@other": LOSSES[2:], "1@sweep": (SWEEP,)}, is_whole=False)
     state.begin_run(run(5), approved=Approved({}, taken_back="run-3"))
-    assert remaining(state) == {TEXT: ((), True), "1@other": (LOSSES[2:], False)}
-
-
-def test_adopt_and_import_end_approvals(state: State) -> None:
-    """`put` ends the approval of the rows that it writes; `state import` also uses up every listed approval."""
-    begin(state, 3, {TEXT: LOSSES})
-    state.put([Recorded(tag("A"), confirmed=True)])
-    assert remaining(state) == {TEXT: (LOSSES[1:], False)}
-    state.use_up_approvals([TEXT, "1@listed", "1@listed"])
-    assert remaining(state) == {TEXT: ((), True), "1@listed": ((), True)}
-
-
-def test_an_approved_first_sweep_settles_once_the_state_owns_activity_types(state: State) -> None:
-    begin(state, 3, {"1@sweep": (SWEEP,)})
-    state.end_run("incomplete", {})
-    assert remaining(state) == {"1@sweep": ((SWEEP,), False)}
-    begin(state, 4, {}, SWEEP)
+    left = {TEXT: ((), True), "1@other": (LOSSES[2:], False), "1@sweep": ((SWEEP,), False)}
+    assert remaining(state) == left
+    state.put([Recorded(LOSSES[2].key, confirmed=True)])
+    assert remaining(state) == left | {"1@other": ((), True)}
     state.set_facts(owns_activity_types=True)
     state.end_run("complete", {})
-    assert remaining(state) == {"1@sweep": ((), True)}
+    assert remaining(state)["1@sweep"] == ((), True)
+    begin(state, 6, {"3@more": LOSSES})
+    state.use_up_approvals(["3@more", "1@listed", "1@listed"])
+    assert [remaining(state)[text] for text in ("3@more", "1@listed")] == [((), True)] * 2
 
 
 def test_an_approval_that_is_listed_again_does_not_start_again(state: State, url: str) -> None:
     """It keeps its first run and its remaining losses. A reader lists the same; a missing SQLite state lists none."""
     begin(state, 3, {TEXT: LOSSES, "1@b": (KEYWORD,)})
-    retire(state, "c2", "A")
+    applied(state, "c2", *RETIRED[:1])
     begin(state, 4, {TEXT: LOSSES, "1@b": (KEYWORD,)})
     state.end_run("interrupted", {})
     expected = state.approvals()

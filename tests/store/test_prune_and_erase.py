@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import pytest
 import sqlalchemy as sa
 
 from syncengine.effects import Effect
@@ -39,9 +38,19 @@ def everything(url: str) -> str:
     return "\n".join(rows) + "".join(path.read_bytes().decode("latin-1") for path in files)
 
 
-@pytest.fixture
-def old(url: str) -> str:
-    """A state with a run of day 1 and a run of day 100."""
+def pruned(url: str, before: float, day: float, number: int = 9) -> None:
+    """Prune the history before a day, on a later day."""
+    with on(day, url, number) as state:
+        state.prune(before * DAY)
+        state.end_run("complete", {})
+        assert state.compact()
+
+
+def test_pruning_removes_old_history_and_keeps_rows(url: str) -> None:
+    """Remaining changes keep their old values, and new changes are added to the history. A trial changes nothing.
+
+    A row in doubt keeps its history with the error of the service and the run; other rows of the same call do not.
+    """
     with on(1, url) as state:
         applied(state, "c1", whole(A, url="first"), whole(tag("c"), url="first"))
         state.end_run("complete", {"applied": 2})
@@ -51,67 +60,43 @@ def old(url: str) -> str:
         state.fail([CallFailure("c3", (B,), "the service said no")])
         state.path_answered("upsertTags", "/tag/batch")
         state.end_run("incomplete", {"applied": 1})
-    return url
-
-
-def pruned(url: str, before: float, day: float) -> None:
-    """Prune the history before a day, on a later day."""
-    with on(day, url, 9) as state:
-        state.prune(before * DAY)
-        state.end_run("complete", {})
-        assert state.compact()
-
-
-def test_pruning_removes_old_history_and_keeps_rows(old: str) -> None:
-    """Remaining changes keep their old values, and new changes are added to the history. A trial changes nothing."""
-    before = everything(old)
-    with open_state(old, write=False, now=lambda: 200 * DAY) as state:
+    before = everything(url)
+    with open_state(url, write=False, now=lambda: 200 * DAY) as state:
         rows = list(state.rows())
         counted = state.prune(150 * DAY, is_trial=True)
     assert (counted.runs, counted.entries, counted.in_doubt) == (1, 3, 1)
-    assert everything(old) == before
-    pruned(old, 50, 200)
-    with on(201, old, 10) as state:
+    assert everything(url) == before
+    pruned(url, 50, 200)
+    with on(201, url, 10) as state:
         assert [row.body for row in state.rows()] == [row.body for row in rows]
         assert [each.id for each in state.runs(9)] == ["run-10", "run-9", "run-2"]
         assert state.answering_paths() == {("upsertTags", "/tag/batch")}
         applied(state, "c9", whole(A, url="third"))
         assert [each.detail.fields["url"] for each in state.history(A)] == [("first", "second"), ("second", "third")]
-
-
-def test_a_row_in_doubt_keeps_its_history(old: str) -> None:
-    """With the error of the service and the run. The changes of other resources in the same call are removed."""
-    pruned(old, 150, 200)
-    with open_state(old, write=False) as state:
+    pruned(url, 250, 300, 11)
+    with open_state(url, write=False) as state:
         assert state.history(A) == []
         (entry,) = state.history(B)
         assert (entry.outcome, entry.detail.message) == ("failed", "the service said no")
-        assert {each.id for each in state.runs(9)} == {"run-9", "run-2"}
+        assert {each.id for each in state.runs(9)} == {"run-11", "run-2"}
 
 
-def test_pruning_keeps_the_last_24_hours_that_the_gate_counts(url: str) -> None:
-    """Whatever time is given."""
-    with on(1, url) as state:
+def test_pruning_keeps_what_later_applies_need(url: str) -> None:
+    """The last 24 hours, which the gate counts; a loosened limit, which counts at the next apply; used plans."""
+    with on(1, url, plan="p-1", limits={"tags": "25%"}) as state:
         applied(state, "c1", Effect(key=A, keywords=("k",), whole=True))
         applied(state, "c2", Effect(key=A, keywords_dropped=("k",), status=Status.RETIRED))
+        state.end_run("complete", {})
+    with on(1, url, 2, plan="p-2") as state:
         state.end_run("complete", {})
     pruned(url, 9, 1 + 1 / 24)
     with open_state(url, write=False) as state:
         assert [line.key for line in state.removals(DAY)] == [A]
-
-
-def test_limits_and_used_plans_outlive_their_runs(url: str) -> None:
-    """A loosened limit counts at the next apply, and a saved plan stays used."""
-    with on(1, url, plan="p-1", limits={"tags": "25%"}) as state:
-        applied(state, "c1", whole(A))
-        state.end_run("complete", {})
-    with on(2, url, 2, plan="p-2") as state:
-        state.end_run("complete", {})
-    pruned(url, 50, 100)
+    pruned(url, 50, 100, 10)
     with open_state(url, write=False) as state:
         assert state.facts().limits == {"tags": "25%"}
         assert state.plan_ended("p-2")
-        assert [each.id for each in state.runs(9)] == ["run-9", "run-1"]
+        assert [each.id for each in state.runs(9)] == ["run-10", "run-1"]
 
 
 def held(url: str) -> None:
@@ -136,9 +121,9 @@ def held(url: str) -> None:
         state.end_run("complete", {})
 
 
-def erased(url: str, key: Key) -> int:
+def erased(url: str, key: Key, number: int = 3) -> int:
     """Erase a resource, which nothing prevents, and return the number of removed entries."""
-    with applying(url, run(3)) as state:
+    with applying(url, run(number)) as state:
         assert state.obstacles([key], 0.0) == []
         count = state.erase([key]).entries
         state.end_run("complete", {"erased": 1})
@@ -147,23 +132,32 @@ def erased(url: str, key: Key) -> int:
 
 
 def test_erased_data_is_in_no_byte_of_the_state(url: str) -> None:
-    """Nor in messages of errors and refused runs. The history of other resources is unchanged."""
+    """Nor in messages of errors and refused runs, nor that of a forgotten resource, whose row is gone.
+
+    The history of other resources is unchanged.
+    """
     held(url)
     assert all(text in everything(url) for text in SECRETS)
     with open_state(url, write=False) as state:
         entries = state.history(A)
     assert erased(url, C) >= 4
     assert [text for text in SECRETS if text in everything(url)] == []
-    with open_state(url, write=False) as state:
+    with applying(url, run(6)) as state:
         assert state.history(C) == []
         assert [each.detail.fields for each in state.history(A)] == [each.detail.fields for each in entries]
         assert state.history(A)[1].detail.message == "no: (erased) belongs to (erased)"
         refused = next(each for each in state.runs(9) if each.outcome == "refused")
         assert refused.reason == "gate: tag/(erased) would be retired"
+        applied(state, "c5", whole(C, description="her matter"))
+        state.forget([C], 0.0)
+        state.end_run("complete", {})
+    erased(url, C, 7)
+    assert [text for text in SECRETS if text in everything(url)] == []
 
 
 def test_erased_data_is_in_no_file_of_a_postgresql_server(server: postgresql.Server, database: str) -> None:
-    """Each table and index is rewritten, so that no deleted row remains."""
+    """Each table and index is rewritten, so that no deleted row remains; those of posted time are not."""
+    assert {*STATE} == {table for table in METADATA.sorted_tables if table.name.startswith("state_")}
     held(database)
     undone = UndoneChange(C, made_of(None, Recorded(C)), "run-1", "run-2")
     with applying(database, run(4)) as state:
@@ -188,22 +182,6 @@ def test_erased_data_is_in_no_file_of_a_postgresql_server(server: postgresql.Ser
     assert tables_with(C.name) >= {"state_rows", "state_refusals", "state_quarantine", "state_undone"}
     erased(database, C)
     assert [(text, tables_with(text)) for text in SECRETS] == [(text, set()) for text in SECRETS]
-
-
-def test_every_table_of_the_state_is_rewritten() -> None:
-    """A new table must be added to `STATE`; tables of posted time are not rewritten."""
-    others = {table for table in METADATA.sorted_tables if table.name.startswith("state_")}
-    assert {*STATE} == others
-
-
-def test_a_forgotten_resource_can_be_erased(url: str) -> None:
-    """Its row is gone, but its history is not."""
-    with applying(url) as state:
-        applied(state, "c1", whole(C, description="her matter"))
-        state.forget([C], 0.0)
-        state.end_run("complete", {})
-    erased(url, C)
-    assert [text for text in SECRETS if text in everything(url)] == []
 
 
 def test_a_category_is_erased_from_the_history_of_its_tags(url: str) -> None:
