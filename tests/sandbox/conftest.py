@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from syncengine.sandbox import posting
-from syncengine.sandbox.app import running_sandbox
 from syncengine.sandbox.instance import Sandbox, everything
 from syncengine.sandbox.rules import RULES
+from tests.cli.service import KEY, Service, serving
 from tests.support import loopback
 
 
@@ -86,46 +86,24 @@ def service() -> Iterator[Asking]:
         yield Asking(sandbox, clock)
 
 
-@dataclass
-class Talking:
-    """Talks to a running sandbox over loopback: `post` as a connector, `control` as the test itself."""
+@dataclass(frozen=True)
+class Talking(Service):
+    """A running sandbox, which is called as by a connector."""
 
     connector: httpx.Client
-    outsider: httpx.Client
 
-    def post(self, path: str, body: Any = None, **options: Any) -> httpx.Response:
+    def call(self, path: str, body: Any = None, **options: Any) -> httpx.Response:
         return self.connector.post(path, json=body, **options)
-
-    def control(self, path: str, body: Any = None) -> Any:
-        response = self.outsider.post(path, json=body)
-        assert response.status_code == 200, response.text
-        return response.json()
-
-    def fault(self, **fault: Any) -> None:
-        self.control("/faults", [fault])
-
-    def state(self) -> Any:
-        return self.outsider.get("/state").json()
-
-    def names(self) -> list[str]:
-        return [tag["name"] for tag in self.state()["tags"]]
-
-    def requests(self, since: int = 0) -> Any:
-        return self.outsider.get("/requests", params={"since": since}).json()["requests"]
 
 
 @pytest.fixture(scope="session")
 def _started() -> Iterator[Talking]:
-    with (
-        running_sandbox() as running,
-        loopback.client(base_url=running.url, headers={"x-api-key": running.api_key}) as connector,
-        loopback.client(base_url=running.control_url) as outsider,
-    ):
-        yield Talking(connector, outsider)
+    with serving() as service, loopback.client(base_url=service.url, headers={"x-api-key": KEY}) as connector:
+        yield Talking(service.url, service.control, connector)
 
 
 @pytest.fixture
 def running(_started: Talking) -> Talking:
-    """A running sandbox: one server for the whole run, reset before each test."""
-    _started.control("/reset")
+    """One server for the whole run, reset before each test."""
+    _started.reset()
     return _started

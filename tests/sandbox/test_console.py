@@ -80,7 +80,7 @@ ODD: list[dict[str, Any]] = [
 def test_groups_of_any_shape_are_shown(running: Talking, browser: httpx.Client) -> None:
     """docs/service.md §2: any field of a group may be missing; the page shows the group all the same."""
     for group in ODD:
-        running.control("/posted-time", group)
+        running.say("/posted-time", group)
     for path in ("/", "/console/live"):
         response = browser.get(path)
         assert (response.status_code, response.text.count("<tr data-group=")) == (200, len(ODD))
@@ -96,7 +96,7 @@ def test_the_page_says_what_is_missing_and_how_much_it_leaves_out(running: Talki
     assert "has sent none since this console was started" in browser.get("/").text
     assert running.requests() == []
     names = [{"name": f"T{number:04}"} for number in range(130)]
-    running.control("/tags", {"tags": [{"name": "OLD", "excludeTagNameKeyword": True}, *names]})
+    running.say("/tags", {"tags": [{"name": "OLD", "excludeTagNameKeyword": True}, *names]})
     shown = browser.get("/").text
     assert shown.count("tags no time") == 1
     assert (">T0098<" in shown, ">T0099<" in shown, "Only the first 100 are shown." in shown) == (True, False, True)
@@ -109,7 +109,7 @@ def test_the_form_posts_and_leads_back(running: Talking, browser: httpx.Client) 
 
     Without a chosen tag, a group gets every tag with a keyword in one of its activities.
     """
-    running.control("/tags", {"tags": [{"name": "ACME"}, {"name": "Zürich"}, {"name": "Other"}]})
+    running.say("/tags", {"tags": [{"name": "ACME"}, {"name": "Zürich"}, {"name": "Other"}]})
     activities = "Call with acme\nLetter to Zürich"
     for chosen in ({"tag": "T"}, {}):
         sent = {"user": "Ann", "minutes": "60", "activities": activities, **chosen}
@@ -140,11 +140,11 @@ def test_a_late_request_is_shown_with_its_later_result_and_a_long_body_in_part(
     running: Talking, browser: httpx.Client
 ) -> None:
     running.fault(operation="deleteTag", late={"answer": 504})
-    running.post("/tag/delete", {"name": "T"})
+    running.call("/tag/delete", {"name": "T"})
     assert '504<br><span class="quiet">not executed yet</span>' in browser.get("/").text
-    running.control("/late/execute", {})
+    running.say("/late/execute", {})
     assert '504<br><span class="quiet">executed late: 404</span>' in browser.get("/console/live").text
-    running.post("/tag/batch", {"tags": [{"name": f"T{number}", "description": "d" * 300} for number in range(2000)]})
+    running.call("/tag/batch", {"tags": [{"name": f"T{number}", "description": "d" * 300} for number in range(2000)]})
     assert len(browser.get("/console/live").content) < 200_000
 
 
@@ -160,8 +160,8 @@ def test_the_page_loads_nothing_from_elsewhere(running: Talking, browser: httpx.
 
 def test_the_page_does_not_show_keys(running: Talking, browser: httpx.Client) -> None:
     """The page shows the webhook's URL, but neither its key nor the connector's credentials."""
-    running.post("/postedtime/subscribe", {"callbackUrl": "http://127.0.0.1:9/hook", "callerKey": "k-5e1f"})
-    answer = running.post("/team/managed/config", {"connectorType": "t"}).json()
+    running.call("/postedtime/subscribe", {"callbackUrl": "http://127.0.0.1:9/hook", "callerKey": "k-5e1f"})
+    answer = running.call("/team/managed/config", {"connectorType": "t"}).json()
     shown = browser.get("/").text
     assert "http://127.0.0.1:9/hook" in shown
     assert not any(secret in shown for secret in ("k-5e1f", answer["serviceKey"], answer["serviceSessionToken"]))

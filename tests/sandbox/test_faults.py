@@ -18,22 +18,22 @@ from .conftest import Talking
 
 
 def statuses(running: Talking, times: int) -> list[int]:
-    return [running.post("/tag", {"name": f"T{number}"}).status_code for number in range(times)]
+    return [running.call("/tag", {"name": f"T{number}"}).status_code for number in range(times)]
 
 
 def test_a_fault_answers_its_requests_and_leaves_the_world_alone(running: Talking) -> None:
     """By default one request, with status, headers and body; `after` spares the first, `times: null` is for ever."""
     running.fault(operation="upsertTag", status=503, headers={"Retry-After": "7"}, body={"message": "busy"})
-    response = running.post("/tag", {"name": "T"})
+    response = running.call("/tag", {"name": "T"})
     assert (response.status_code, response.headers["retry-after"]) == (503, "7")
     assert response.json() == {"message": "busy"}
-    assert running.names() == []
+    assert running.tags() == []
     running.fault(operation="upsertTag", status=500, after=1, times=2)
-    assert running.post("/tag/batch", {"tags": []}).status_code == 200
+    assert running.call("/tag/batch", {"tags": []}).status_code == 200
     assert statuses(running, 4) == [200, 500, 500, 200]
     running.fault(operation="*", status=500, times=None)
     assert statuses(running, 3) == [500, 500, 500]
-    running.outsider.delete("/faults")
+    running.control.delete("/faults")
     assert statuses(running, 1) == [200]
 
 
@@ -50,7 +50,7 @@ def test_faults_are_met_in_the_order_they_were_asked_for() -> None:
 def cut_off(running: Talking) -> None:
     """Upsert the tag T; the connection is cut."""
     with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
-        running.post("/tag", {"name": "T"})
+        running.call("/tag", {"name": "T"})
 
 
 @pytest.mark.parametrize(("drop", "names"), [("before", []), ("after", ["T"])])
@@ -58,7 +58,7 @@ def test_a_dropped_connection_gives_no_answer(running: Talking, drop: str, names
     """The connection is cut before or after the request is executed, and a client cannot tell which."""
     running.fault(operation="upsertTag", drop=drop)
     cut_off(running)
-    assert running.names() == names
+    assert running.tags() == names
     assert [entry["status"] for entry in running.requests()] == [None]
 
 
@@ -66,9 +66,9 @@ def test_a_dropped_connection_gives_no_answer(running: Talking, drop: str, names
 def test_a_success_can_be_lost_on_its_way(running: Talking, status: int) -> None:
     """With `apply`, the request is executed and then answered with the fault's status and body."""
     running.fault(operation="upsertTag", status=status, apply=True)
-    response = running.post("/tag", {"name": "T"})
+    response = running.call("/tag", {"name": "T"})
     assert (response.status_code, response.content) == (status, b"")
-    assert running.names() == ["T"]
+    assert running.tags() == ["T"]
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_a_success_can_be_lost_on_its_way(running: Talking, status: int) -> None
 def test_a_text_is_sent_as_it_is(running: Talking, body: str, headers: dict[str, str], kind: str) -> None:
     """A fault can answer 200 with HTML or truncated JSON; its own Content-Type replaces the guessed one."""
     running.fault(operation="upsertTags", body=body, headers=headers)
-    response = running.post("/tag/batch", {"tags": [{"name": "T"}]})
+    response = running.call("/tag/batch", {"tags": [{"name": "T"}]})
     assert (response.status_code, response.text) == (200, body)
     assert response.headers.get_list("content-type") == [kind]
-    assert running.names() == []
+    assert running.tags() == []
 
 
 @pytest.mark.parametrize("status", [None, 400])
@@ -94,10 +94,10 @@ def test_chosen_items_fail_and_the_others_are_applied(running: Talking, status: 
     """The answer is 200 or 400 with the chosen errors, even for an index that the batch does not have."""
     errors = [{"index": 1, "errorDescription": "no"}, {"index": 99, "errorDescription": "what"}]
     running.fault(operation="upsertTags", itemErrors=errors, **({"status": status} if status else {}))
-    response = running.post("/tag/batch", {"tags": [{"name": "A"}, {"name": "B"}, {}]})
+    response = running.call("/tag/batch", {"tags": [{"name": "A"}, {"name": "B"}, {}]})
     missing = {"index": 2, "errorDescription": "name is missing"}
     assert (response.status_code, response.json()) == (status or 200, {"errors": [errors[0], missing, errors[1]]})
-    assert running.names() == ["A"]
+    assert running.tags() == ["A"]
 
 
 @pytest.mark.parametrize(
@@ -110,38 +110,38 @@ def test_chosen_items_fail_and_the_others_are_applied(running: Talking, status: 
 )
 def test_a_session_can_be_gone_when_it_is_used(running: Talking, operation: str, path: str, status: int) -> None:
     """`expireSession` ends the session that the request names; other sessions stay open."""
-    first, other = (running.post("/activitytype/sync/start").json() for _ in range(2))
+    first, other = (running.call("/activitytype/sync/start").json() for _ in range(2))
     running.fault(operation=operation, expireSession=True)
-    assert running.post(path, {"activityTypes": [], **first}).status_code == status
-    assert running.post("/activitytype/sync/complete", other).status_code == 200
+    assert running.call(path, {"activityTypes": [], **first}).status_code == status
+    assert running.call("/activitytype/sync/complete", other).status_code == 200
 
 
 def test_a_delayed_answer_comes_late_for_work_done_at_once(running: Talking) -> None:
     """A request with a delay is executed at once; other requests are answered meanwhile."""
     running.fault(operation="upsertTag", delay=30)
     with pytest.raises(httpx.ReadTimeout):
-        running.post("/tag", {"name": "T"}, timeout=0.05)
-    assert running.names() == ["T"]
+        running.call("/tag", {"name": "T"}, timeout=0.05)
+    assert running.tags() == ["T"]
     running.fault(operation="upsertTag", delay=0.01)
-    assert running.post("/tag", {"name": "U"}).status_code == 200
+    assert running.call("/tag", {"name": "U"}).status_code == 200
 
 
 # --- calls that are executed late: after other calls, and whether or not a client waits for the answer
 
 
 def pending(running: Talking) -> Any:
-    return running.outsider.get("/late").json()["late"]
+    return running.control.get("/late").json()["late"]
 
 
 def execute(running: Talking, **body: Any) -> Any:
-    return running.control("/late/execute", body)["executed"]
+    return running.control.post("/late/execute", json=body).json()["executed"]
 
 
 @contextmanager
 def asking(running: Talking, path: str, body: Any) -> Iterator[Future[httpx.Response]]:
     """Make a call that the sandbox holds, and yield its future answer."""
     with ThreadPoolExecutor() as pool:
-        answer = pool.submit(running.post, path, body, timeout=30)
+        answer = pool.submit(running.call, path, body, timeout=30)
         eventually(lambda: bool(pending(running)))
         yield answer
 
@@ -150,16 +150,16 @@ def test_a_call_is_executed_when_its_time_has_come_or_a_test_says_so(running: Ta
     """With `seconds` after that time, else by the control API. It is answered at once, or cut off."""
     running.fault(operation="upsertTag", late={"seconds": 0.05, "answer": 504})
     assert statuses(running, 1) == [504]
-    eventually(lambda: running.names() == ["T0"])
+    eventually(lambda: running.tags() == ["T0"])
     running.fault(operation="upsertTag", late={"answer": 202})
     running.fault(operation="upsertTag", late={"answer": "cut"})
-    assert running.post("/tag", {"name": "late"}).status_code == 202
+    assert running.call("/tag", {"name": "late"}).status_code == 202
     cut_off(running)
-    assert running.post("/tag", {"name": "meanwhile"}).status_code == 200
-    assert running.names() == ["T0", "meanwhile"]
+    assert running.call("/tag", {"name": "meanwhile"}).status_code == 200
+    assert running.tags() == ["T0", "meanwhile"]
     assert [entry["status"] for entry in pending(running)] == [202, None]
     assert [entry["late"]["status"] for entry in execute(running)] == [200, 200]
-    assert running.names() == ["T", "T0", "late", "meanwhile"]
+    assert running.tags() == ["T", "T0", "late", "meanwhile"]
     assert pending(running) == []
 
 
@@ -169,16 +169,16 @@ def test_a_late_call_works_on_the_state_at_its_execution(running: Talking) -> No
     It can be refused by then. The log has the status that was answered, here with a gateway's page, and the late one.
     """
     category = {"tagCategories": [{"externalId": "c", "label": "C"}]}
-    running.post("/tagcategory/batch", category)
+    running.call("/tagcategory/batch", category)
     running.fault(operation="deleteTagCategory", late={"answer": 504})
-    assert running.post("/tagcategory/delete", {"externalId": "c"}).status_code == 504
-    id_ = running.post("/tagcategory/batch", category).json()["tagCategories"][0]["id"]
-    running.post("/tag/batch", {"tags": [{"name": "T", "tagCategoryId": id_}, {"name": "U"}]})
+    assert running.call("/tagcategory/delete", {"externalId": "c"}).status_code == 504
+    id_ = running.call("/tagcategory/batch", category).json()["tagCategories"][0]["id"]
+    running.call("/tag/batch", {"tags": [{"name": "T", "tagCategoryId": id_}, {"name": "U"}]})
     execute(running)
-    assert (running.names(), running.state()["categories"]) == (["U"], [])
+    assert (running.tags(), running.state()["categories"]) == (["U"], [])
     page, headers = "<html>Gateway Time-out</html>", {"Retry-After": "1"}
     running.fault(operation="deleteTag", body=page, headers=headers, late={"answer": 504})
-    response = running.post("/tag/delete", {"name": "T"})
+    response = running.call("/tag/delete", {"name": "T"})
     assert (response.status_code, response.text, response.headers["retry-after"]) == (504, page, "1")
     (executed,) = execute(running)
     assert (executed["status"], executed["late"]["status"]) == (504, 404)
@@ -194,7 +194,7 @@ def test_a_call_that_is_held_gets_its_own_answer_or_is_lost_for_good(running: Ta
         execute(running)
         assert answer.result().json()["tagCategories"][0]["externalId"] == "c"
     with asking(running, "/tagcategory/batch", {"tagCategories": [{"externalId": "lost"}]}) as answer:
-        assert running.outsider.delete("/late").status_code == 200
+        assert running.control.delete("/late").status_code == 200
         with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
             answer.result()
     assert execute(running) == []
@@ -210,20 +210,20 @@ def test_a_call_is_executed_although_its_client_has_gone(running: Talking) -> No
         client.sendall(f'{head}Content-Length: 12\r\n\r\n{{"name":"T"}}'.encode())
         eventually(lambda: bool(pending(running)))
     eventually(lambda: not pending(running)[0]["open"])
-    assert running.names() == []
+    assert running.tags() == []
     execute(running)
-    assert running.names() == ["T"]
+    assert running.tags() == ["T"]
 
 
 def test_calls_are_executed_in_the_order_in_which_they_came_or_one_by_one(running: Talking) -> None:
     """`/late/execute` executes one call by its number or all in order; a number that does not wait is 404."""
     running.fault(operation="upsertTag", times=None, late={"answer": 504})
     for description in ("first", "second", "third"):
-        running.post("/tag", {"name": "T", "description": description})
+        running.call("/tag", {"name": "T", "description": description})
     first, second, third = (entry["seq"] for entry in pending(running))
     assert [entry["seq"] for entry in execute(running, seq=second)] == [second]
     assert running.state()["tags"][0]["description"] == "second"
-    assert running.outsider.post("/late/execute", json={"seq": second}).status_code == 404
+    assert running.control.post("/late/execute", json={"seq": second}).status_code == 404
     assert [entry["seq"] for entry in execute(running)] == [first, third]
     assert running.state()["tags"][0]["description"] == "third"
     assert execute(running) == []
@@ -255,6 +255,6 @@ def test_a_fault_that_is_not_understood_is_refused(running: Talking, fault: Any,
     """One invalid fault refuses the whole list: otherwise a test with a misspelt fault would prove nothing."""
     whole = ([{"operation": "*", "status": 500}, fault], words), (fault, "the body must be an array of faults")
     for faults, message in whole:
-        response = running.outsider.post("/faults", json=faults)
+        response = running.control.post("/faults", json=faults)
         assert (response.status_code, message in response.json()["message"]) == (400, True)
     assert statuses(running, 1) == [200]

@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -22,7 +23,7 @@ from .conftest import Talking
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 def test_each_operation_answers_at_its_path_and_method(running: Talking, operation: Operation) -> None:
     """Called with an empty object, an operation succeeds or names what is missing; its path is never unknown."""
-    running.control("/settings", {"holdSeconds": 0})
+    running.say("/settings", {"holdSeconds": 0})
     response = running.connector.request(operation.method, operation.path, json={})
     assert response.status_code in (200, 204, 400, 404)
     assert "there is nothing at" not in response.text
@@ -39,7 +40,7 @@ def test_without_the_key_everything_is_401(running: Talking, key: str | None, pa
     url = running.connector.base_url.join(f"/connect/api{path}")
     assert loopback.post(url, headers=headers, content="{").status_code == 401
     # A path must match exactly.
-    assert [running.post(path, {}).status_code for path in ("/nowhere", "/tag/", "/", "/tag/metadata")] == [404] * 4
+    assert [running.call(path, {}).status_code for path in ("/nowhere", "/tag/", "/", "/tag/metadata")] == [404] * 4
 
 
 @pytest.mark.parametrize("body", ["{", "[]", '"text"', "null", "[1", '{"name": "\\ud800"}', b"\xff"])
@@ -47,24 +48,30 @@ def test_a_body_that_is_no_json_object_is_400(running: Talking, body: str | byte
     """The next request on the same connection still works. Names of any script come through."""
     assert running.connector.post("/tag", content=body).status_code == 400
     name = "Ærø – 商標 🏷 \u0000'"
-    assert running.post("/tag", {"name": name}).status_code == 200
-    assert running.names() == [name]
-
-
-@pytest.mark.parametrize("body", [b"", b"{}", b" "])
-def test_operations_without_a_body_take_an_empty_one_or_none(running: Talking, body: bytes) -> None:
-    """docs/service.md §1."""
-    assert running.connector.post("/activitytype/sync/start", content=body).status_code == 200
-    assert running.connector.request("GET", "/team/info", content=body).json() == {"teamName": "Sandbox"}
+    assert running.call("/tag", {"name": name}).status_code == 200
+    assert running.tags() == [name]
 
 
 def test_an_embedded_sandbox_leaves_signal_handlers_and_threads_as_they_were() -> None:
-    """A sandbox that runs inside `apply` must not change how `apply` handles signals."""
+    """A sandbox that runs inside `apply` must not change how `apply` handles signals. A second one names the address.
+
+    An operation without a body takes an empty one or none (docs/service.md §1).
+    """
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     threads = threading.active_count()
     with running_sandbox(api_key="k") as running:
-        assert loopback.get(f"{running.url}/team/info", headers={"x-api-key": "k"}).status_code == 200
+        key = {"x-api-key": "k"}
+        assert loopback.get(f"{running.url}/team/info", headers=key).json() == {"teamName": "Sandbox"}
+        for body in (b"", b"{}", b" "):
+            answer = loopback.post(f"{running.url}/activitytype/sync/start", headers=key, content=body)
+            assert answer.status_code == 200
         assert {number: signal.getsignal(number) for number in handlers} == handlers
+        port = urlsplit(running.url).port or 0
+        with (
+            pytest.raises(SyncengineError, match=rf"127.0.0.1:{port}: Address already in use; .* --port"),
+            running_sandbox(port=port),
+        ):
+            pass
     assert threading.active_count() == threads
     with pytest.raises(httpx.ConnectError):
         loopback.get(f"{running.url}/team/info")
@@ -91,25 +98,15 @@ def test_a_sandbox_stops_although_a_client_waits(path: str) -> None:
     assert ended in (["cut off"], ["[]"])
 
 
-def test_an_address_that_is_taken_is_an_error_that_names_it() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with (
-            pytest.raises(SyncengineError, match=rf"127.0.0.1:{port}: Address already in use; .* --port"),
-            running_sandbox(port=port),
-        ):
-            pass
-
-
 # --- the control API: reading state and log, and making changes in the name of others
 
 
 def test_the_log_has_each_request_without_the_key(running: Talking) -> None:
     """Its operation, status, item count, session, query, user agent and body; refused requests are logged too."""
-    session = running.post("/activitytype/sync/start", headers={"User-Agent": "syncengine/9"}).json()
-    running.post("/activitytype/batch", {"activityTypes": [{"code": "A", "label": "A"}], **session})
+    session = running.call("/activitytype/sync/start", headers={"User-Agent": "syncengine/9"}).json()
+    running.call("/activitytype/batch", {"activityTypes": [{"code": "A", "label": "A"}], **session})
     running.connector.post("/tag", content="{")
-    running.post("/nowhere", {}, headers={"User-Agent": ""})
+    running.call("/nowhere", {}, headers={"User-Agent": ""})
     running.connector.get("/team/info", headers={"x-api-key": "wrong"}, params={"limit": 7})
     log = running.requests()
     assert [(e["operation"], e["method"], e["path"], e["status"], e["items"]) for e in log] == [
@@ -125,7 +122,7 @@ def test_the_log_has_each_request_without_the_key(running: Talking) -> None:
     assert [log[number]["body"] for number in (0, 2, 3, 4)] == [None, "{", {}, None]
     assert (log[0]["userAgent"], log[3]["userAgent"], log[4]["query"]) == ("syncengine/9", "", {"limit": "7"})
     assert [entry["seq"] for entry in running.requests(since=log[2]["seq"])] == [log[3]["seq"], log[4]["seq"]]
-    assert running.outsider.get("/requests", params={"since": "x"}).status_code == 400
+    assert running.control.get("/requests", params={"since": "x"}).status_code == 400
     assert not any(key in str(log) for key in ("wrong", running.connector.headers["x-api-key"]))
 
 
@@ -145,18 +142,18 @@ def test_the_log_keeps_a_bounded_number_of_requests_and_bodies() -> None:
 
 def test_settings_change_only_what_they_name_until_a_reset_makes_all_as_new(running: Talking) -> None:
     """A reset clears the data, the settings, the faults and the log."""
-    running.control("/settings", {"tagLimit": 0, "teamName": "T"})
-    running.control("/settings", {"batchLimit": 1})
+    running.say("/settings", {"tagLimit": 0, "teamName": "T"})
+    running.say("/settings", {"batchLimit": 1})
     assert running.connector.get("/team/info").json() == {"teamName": "T"}
-    assert running.post("/tag", {"name": "T"}).status_code == 402
-    assert running.post("/tag/batch", {"tags": [{}, {}]}).status_code == 400
-    running.control("/settings", {"tagLimit": None})
-    assert running.post("/tag", {"name": "T"}).status_code == 200
+    assert running.call("/tag", {"name": "T"}).status_code == 402
+    assert running.call("/tag/batch", {"tags": [{}, {}]}).status_code == 400
+    running.say("/settings", {"tagLimit": None})
+    assert running.call("/tag", {"name": "T"}).status_code == 200
     running.fault(operation="*", status=500, times=None)
-    running.control("/reset")
+    running.say("/reset")
     assert running.requests() == []
-    assert running.post("/tag", {"name": "U"}).status_code == 200
-    assert running.names() == ["U"]
+    assert running.call("/tag", {"name": "U"}).status_code == 200
+    assert running.tags() == ["U"]
     settings = running.state()["settings"]
     assert (settings["teamName"], settings["tagLimit"], settings["batchLimit"]) == ("Sandbox", None, 2000)
 
@@ -167,21 +164,21 @@ def test_settings_change_only_what_they_name_until_a_reset_makes_all_as_new(runn
 )
 def test_a_setting_that_is_not_understood_is_refused(running: Talking, body: Any) -> None:
     before = running.state()
-    assert running.outsider.post("/settings", json=body).status_code == 400
+    assert running.control.post("/settings", json=body).status_code == 400
     assert running.state() == before
 
 
 def test_others_change_what_they_like_unlogged_and_without_faults(running: Talking) -> None:
     """The log and faults are for the connector under test. A category is deleted with its tags."""
     running.fault(operation="*", status=500, times=None)
-    made = running.control("/categories", {"tagCategories": [{"externalId": "c"}]})
+    made = running.control.post("/categories", json={"tagCategories": [{"externalId": "c"}]}).json()
     member = {"name": "member", "tagCategoryId": made["tagCategories"][0]["id"]}
-    running.control("/tags", {"tags": [{"name": "T"}, {"name": "U"}, member]})
-    running.control("/activity-types", {"activityTypes": [{"code": "A", "label": "A"}]})
+    running.say("/tags", {"tags": [{"name": "T"}, {"name": "U"}, member]})
+    running.say("/activity-types", {"activityTypes": [{"code": "A", "label": "A"}]})
     assert running.state()["tags"][2]["category"] == "c"
     for kind, name in (("tag", "T"), ("category", "c"), ("activity-type", "A")):
-        running.control("/delete", {"kind": kind, "name": name})
-    running.control("/delete", {"kind": "keyword", "name": "U", "tag": "U"})
+        running.say("/delete", {"kind": kind, "name": name})
+    running.say("/delete", {"kind": "keyword", "name": "U", "tag": "U"})
     state = running.state()
     assert [(tag["name"], tag["keywords"]) for tag in state["tags"]] == [("U", [])]
     assert (state["categories"], state["activityTypes"][0]["deleted"]) == ([], True)
@@ -197,7 +194,7 @@ def test_others_change_what_they_like_unlogged_and_without_faults(running: Talki
 )
 def test_deleting_something_unknown_is_an_error(running: Talking, body: dict[str, str], status: int) -> None:
     """The error lets a test notice a misspelt name."""
-    assert running.outsider.post("/delete", json=body).status_code == status
+    assert running.control.post("/delete", json=body).status_code == status
 
 
 def test_control_api_and_console_are_for_this_machine_only() -> None:
@@ -225,7 +222,7 @@ FOREIGN = (
 @pytest.mark.parametrize("path", ["/sandbox/reset", "/console/post", "/console/offer"])
 def test_a_page_of_another_site_is_refused(running: Talking, headers: dict[str, str], path: str) -> None:
     """A foreign Origin or Host header is refused before anything is done."""
-    running.post("/tag", {"name": "T"})
-    url = running.outsider.base_url.copy_with(path=path)
-    assert running.outsider.post(url, headers=headers, data={"user": "A", "minutes": "60"}).status_code == 403
-    assert (running.names(), running.state()["postedTime"]) == (["T"], [])
+    running.call("/tag", {"name": "T"})
+    url = running.control.base_url.copy_with(path=path)
+    assert running.control.post(url, headers=headers, data={"user": "A", "minutes": "60"}).status_code == 403
+    assert (running.tags(), running.state()["postedTime"]) == (["T"], [])

@@ -7,7 +7,6 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -23,10 +22,10 @@ from .receiver import Receiver, receiving
 @pytest.fixture
 def receiver(running: Talking) -> Iterator[Receiver]:
     """A receiver that is registered with the sandbox, which retries at once."""
-    running.control("/settings", {"retrySeconds": 0})
+    running.say("/settings", {"retrySeconds": 0})
     with receiving() as receiver:
         body = {"callbackUrl": receiver.url, "callerKey": "the caller's key"}
-        assert running.post("/postedtime/subscribe", body).status_code == 200
+        assert running.call("/postedtime/subscribe", body).status_code == 200
         yield receiver
 
 
@@ -46,92 +45,88 @@ def told(posted: dict[str, Any]) -> list[tuple[int | None, str, str | None]]:
 
 def test_the_webhook_is_called_once_with_each_group_and_its_key(running: Talking, receiver: Receiver) -> None:
     """docs/interface.md 6: the payload is the group with the caller key, which neither log nor state shows."""
-    running.control("/posted-time", {"groupId": "g", "description": "D"})
+    running.say("/posted-time", {"groupId": "g", "description": "D"})
     (posted,) = became(running, "success")
     assert receiver.calls == [{**posted["group"], "callerKey": "the caller's key", "status": "PENDING"}]
     assert running.requests()[0]["body"] == {"callbackUrl": receiver.url, "callerKey": "***"}
     assert "the caller's key" not in str(running.requests()) + str(running.state())
     ids = [f"g{number}" for number in range(50)]
-    running.control("/posted-time", {"groups": [{"groupId": id_} for id_ in ids]})
+    running.say("/posted-time", {"groups": [{"groupId": id_} for id_ in ids]})
     became(running, *["success"] * 51)
     assert sorted(call["groupId"] for call in receiver.calls) == sorted(["g", *ids])
 
 
-@pytest.mark.parametrize("status", [200, 201, 204, 299])
-def test_a_2xx_is_a_success(running: Talking, receiver: Receiver, status: int) -> None:
-    """docs/service.md §2. A fault for `*` does not meet the calls."""
-    running.fault(operation="*", status=500, times=None)
-    receiver.answers.append((status, ""))
-    running.control("/posted-time", {})
-    (posted,) = became(running, "success")
-    assert (told(posted), len(receiver.calls)) == ([(status, "SUCCESS", None)], 1)
+FINAL = [
+    *((status, "success", "") for status in (200, 201, 204, 299)),
+    *((status, "failed", "Assign a tag.") for status in (400, 401, 404, 409, 422, 428, 429)),
+]
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 409, 422, 428, 429])
-def test_a_4xx_is_refused_for_good_with_the_text_for_the_user(
-    running: Talking, receiver: Receiver, status: int
+@pytest.mark.parametrize(("status", "state", "message"), FINAL)
+def test_a_2xx_is_a_success_and_a_4xx_refused_for_good(
+    running: Talking, receiver: Receiver, status: int, state: str, message: str
 ) -> None:
-    """docs/service.md §2: any 4xx but 408 is final, and its plain-text body is shown to the user."""
-    receiver.answers.append((status, "Assign a tag before posting."))
-    running.control("/posted-time", {})
-    (posted,) = became(running, "failed")
-    assert posted["message"] == "Assign a tag before posting."
-    assert (posted["due"], len(receiver.calls)) == (None, 1)
+    """docs/service.md §2: any 4xx but 408 is final, and its plain-text body is shown to the user.
+
+    A fault for `*` does not meet the calls.
+    """
+    running.fault(operation="*", status=500, times=None)
+    receiver.answers.append((status, message))
+    running.say("/posted-time", {})
+    (posted,) = became(running, state)
+    assert (posted["message"] or "", posted["due"], len(receiver.calls)) == (message, None, 1)
+    assert told(posted) == [(status, "FAILURE" if message else "SUCCESS", message or None)]
 
 
 @pytest.mark.parametrize("answer", [(500, "busy"), (503, "busy"), (408, "busy"), (302, "busy"), None])
 def test_anything_else_is_called_again(running: Talking, receiver: Receiver, answer: tuple[int, str] | None) -> None:
     """docs/service.md §2: after any other answer, the same group is sent again until it is accepted."""
     receiver.answers.extend([answer, answer])
-    running.control("/posted-time", {"groupId": "g"})
+    running.say("/posted-time", {"groupId": "g"})
     (posted,) = became(running, "success")
     assert [call["groupId"] for call in receiver.calls] == ["g", "g", "g"]
-    status = answer[0] if answer else None
-    assert [(http, what) for http, what, _ in told(posted)] == [
-        (status, "RETRIABLE_FAILURE"),
-        (status, "RETRIABLE_FAILURE"),
-        (200, "SUCCESS"),
-    ]
+    again = (answer[0] if answer else None, "RETRIABLE_FAILURE")
+    assert [(http, what) for http, what, _ in told(posted)] == [again, again, (200, "SUCCESS")]
 
 
 def test_the_sandbox_gives_up_after_a_number_of_calls(running: Talking, receiver: Receiver) -> None:
     """docs/service.md §2: a group that is posted again is sent again."""
-    running.control("/settings", {"webhookCalls": 3})
+    running.say("/settings", {"webhookCalls": 3})
     receiver.answers.extend([(500, "no room")] * 3)
-    running.control("/posted-time", {"groupId": "g"})
+    running.say("/posted-time", {"groupId": "g"})
     (posted,) = became(running, "failed")
     assert (len(receiver.calls), posted["message"]) == (3, "gave up after call 3: no room")
-    running.control("/posted-time", {"groupId": "g"})
+    running.say("/posted-time", {"groupId": "g"})
     became(running, "success")
     assert len(receiver.calls) == 4
 
 
 def test_a_receiver_that_does_not_answer_is_called_again(running: Talking) -> None:
     """While it is there, it is called without a key, since the webhook was registered without one."""
-    running.control("/settings", {"retrySeconds": 0, "webhookTimeoutSeconds": 0.05})
+    running.say("/settings", {"retrySeconds": 0, "webhookTimeoutSeconds": 0.05})
     with receiving() as receiver:
         receiver.holding.clear()
-        assert running.post("/postedtime/subscribe", {"callbackUrl": receiver.url}).status_code == 200
-        running.control("/posted-time", {})
+        assert running.call("/postedtime/subscribe", {"callbackUrl": receiver.url}).status_code == 200
+        running.say("/posted-time", {})
         assert "callerKey" not in receiver.called(2)[0]
-        running.control("/settings", {"webhookTimeoutSeconds": 30})
+        running.say("/settings", {"webhookTimeoutSeconds": 30})
         receiver.holding.set()
         (posted,) = became(running, "success")
         assert told(posted)[0] == (None, "RETRIABLE_FAILURE", "no answer within 0.05 s")
-    running.control("/settings", {"retrySeconds": 60})
-    running.control("/posted-time", {})
+    running.say("/settings", {"retrySeconds": 60})
+    running.say("/posted-time", {})
     posted = became(running, "success", "retrying")[1]
     assert told(posted) == [(None, "RETRIABLE_FAILURE", "no answer: nothing is listening at the address")]
 
 
 def test_calls_stop_after_the_webhook_is_unregistered(running: Talking, receiver: Receiver) -> None:
     """docs/interface.md 6: a group that the webhook has not accepted is offered to the next fetch client."""
-    running.control("/settings", {"retrySeconds": 60})
+    running.say("/settings", {"retrySeconds": 60})
     receiver.answers.append((503, "busy"))
-    running.control("/posted-time", {"groupId": "g"})
+    running.say("/posted-time", {"groupId": "g"})
     became(running, "retrying")
-    assert running.post("/postedtime/unsubscribe").status_code == 200
-    running.control("/posted-time/offer", {"groupId": "g"})
+    assert running.call("/postedtime/unsubscribe").status_code == 200
+    running.say("/posted-time/offer", {"groupId": "g"})
     assert [group["groupId"] for group in running.connector.get("/postedtime").json()] == ["g"]
     assert len(receiver.calls) == 1
 
@@ -140,11 +135,11 @@ def test_calls_stop_after_the_webhook_is_unregistered(running: Talking, receiver
 def test_a_fault_loses_a_call_or_its_answer(running: Talking, receiver: Receiver, drop: str, calls: int) -> None:
     """When its answer is lost, the receiver gets the same group a second time. A fault can also be the answer."""
     running.fault(operation="webhookCall", drop=drop)
-    running.control("/posted-time", {"groupId": "g"})
+    running.say("/posted-time", {"groupId": "g"})
     (posted,) = became(running, "success")
     assert told(posted)[0] == (None, "RETRIABLE_FAILURE", "the call was dropped")
     running.fault(operation="webhookCall", status=400)
-    running.control("/posted-time", {})
+    running.say("/posted-time", {})
     became(running, "success", "failed")
     assert [call["groupId"] for call in receiver.calls] == ["g"] * calls
 
@@ -158,12 +153,12 @@ def test_an_answer_that_drips_or_is_too_large_is_not_read(
     running: Talking, before: bytes, size: int, message: tuple[int | None, str]
 ) -> None:
     """The timeout is for the whole call, however slowly bytes arrive; a small answer can unpack to a huge text."""
-    running.control("/settings", {"webhookTimeoutSeconds": 30 if size else 0.2, "webhookCalls": 1})
+    running.say("/settings", {"webhookTimeoutSeconds": 30 if size else 0.2, "webhookCalls": 1})
     packed = gzip.compress(bytes(size), 1)
     head = b"HTTP/1.1 400 No\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(packed)
     with dripping(before, {b"/": head + packed} if size else {}) as server:
-        assert running.post("/postedtime/subscribe", {"callbackUrl": f"{server.url}/"}).status_code == 200
-        running.control("/posted-time", {})
+        assert running.call("/postedtime/subscribe", {"callbackUrl": f"{server.url}/"}).status_code == 200
+        running.say("/posted-time", {})
         (posted,) = became(running, "failed")
     words = "" if size else "gave up after call 1: no answer within 0.2 s"
     assert told(posted) == [(*message, words)]
@@ -205,51 +200,50 @@ def test_a_fetch_is_answered_when_time_is_posted_or_its_client_unregistered(runn
         fetches = fetching(running, pool, 2)
         assert running.state()["connection"]["mechanism"] == "fetch"
         assert [(entry["open"], entry["status"]) for entry in running.requests()] == [(True, None)] * 2
-        running.control("/posted-time", {"groupId": "g"})
+        running.say("/posted-time", {"groupId": "g"})
         eventually(lambda: any(fetch.done() for fetch in fetches))
-        assert running.post("/postedtime/unregisterfetchclient").status_code == 200
+        assert running.call("/postedtime/unregisterfetchclient").status_code == 200
         assert sorted(ids(fetch.result()) for fetch in fetches) == [[], ["g"]]
         assert running.state()["connection"]["mechanism"] is None
 
 
 def test_a_fetch_is_answered_when_a_group_becomes_due_again_or_its_time_is_over(running: Talking) -> None:
-    running.control("/settings", {"reofferSeconds": 0.2})
+    running.say("/settings", {"reofferSeconds": 0.2})
     running.connector.post("/postedtime/registerfetchclient")
-    running.control("/posted-time", {"groupId": "g"})
+    running.say("/posted-time", {"groupId": "g"})
     for _ in range(2):
         assert ids(running.connector.get("/postedtime", timeout=90)) == ["g"]
-    running.control("/settings", {"reofferSeconds": 60, "holdSeconds": 0.01})
+    running.say("/settings", {"reofferSeconds": 60, "holdSeconds": 0.01})
     assert ids(running.connector.get("/postedtime")) == []
 
 
 def test_a_client_that_has_left_takes_no_group_with_it(running: Talking) -> None:
     """After a connector is killed during its fetch, the next fetch gets the group at once."""
-    url = urlsplit(str(running.connector.base_url))
-    request = f"GET {url.path}postedtime HTTP/1.1\r\nHost: h\r\nx-api-key: sandbox\r\n\r\n"
-    with socket.create_connection((url.hostname, url.port)) as killed:
-        killed.sendall(request.encode())
+    url, key = running.connector.base_url, running.connector.headers["x-api-key"]
+    with socket.create_connection((url.host, url.port or 0)) as killed:
+        killed.sendall(f"GET {url.path}postedtime HTTP/1.1\r\nHost: h\r\nx-api-key: {key}\r\n\r\n".encode())
         eventually(running.requests)
     running.connector.get("/team/info")
-    running.control("/posted-time", {"groupId": "g"})
+    running.say("/posted-time", {"groupId": "g"})
     assert ids(running.connector.get("/postedtime")) == ["g"]
     assert len(running.state()["postedTime"][0]["offers"]) == 1
 
 
 @pytest.mark.parametrize(("drop", "offers"), [("before", 0), ("after", 1)])
 def test_an_answer_that_is_lost_has_offered_the_group(running: Talking, drop: str, offers: int) -> None:
-    """A connection that is cut after the fetch was executed counts as an offer; cut before, it does not."""
-    running.post("/postedtime/registerfetchclient")
-    running.control("/posted-time", {"groupId": "g"})
+    """A connection that is cut after the fetch was executed counts as an offer; cut before, it does not.
+
+    A fetch that meets a fault, or is refused, is not held, and registers nobody.
+    """
+    running.fault(operation="fetchPostedTime", status=503)
+    assert running.connector.get("/postedtime").status_code == 503
+    assert running.state()["connection"]["mechanism"] is None
+    running.call("/postedtime/registerfetchclient")
+    running.say("/posted-time", {"groupId": "g"})
     running.fault(operation="fetchPostedTime", drop=drop)
     with pytest.raises(httpx.RemoteProtocolError):
         running.connector.get("/postedtime")
     assert len(running.state()["postedTime"][0]["offers"]) == offers
-
-
-def test_a_fetch_that_is_refused_or_meets_a_fault_is_answered_at_once(running: Talking) -> None:
-    """It is not held, and registers nobody."""
-    running.fault(operation="fetchPostedTime", status=503)
-    assert running.connector.get("/postedtime").status_code == 503
-    assert running.state()["connection"]["mechanism"] is None
-    running.post("/postedtime/subscribe", {"callbackUrl": "http://127.0.0.1:9/"})
+    running.call("/postedtime/unregisterfetchclient")
+    running.call("/postedtime/subscribe", {"callbackUrl": "http://127.0.0.1:9/"})
     assert running.connector.get("/postedtime").status_code == 409

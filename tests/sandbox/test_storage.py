@@ -35,11 +35,6 @@ print("returned", flush=True)
 """
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "sandbox.db"
-
-
 @contextmanager
 def server(data: Path) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
     """A sandbox in a process of its own, and a connector that talks to it."""
@@ -62,9 +57,15 @@ def opened(data: Path) -> Iterator[Asking]:
 
 
 def test_everything_held_is_there_after_a_restart(tmp_path: Path) -> None:
-    """Tags, categories, activity types, open sessions and settings survive; missing folders are created."""
+    """Tags, categories, activity types, open sessions and settings survive; missing folders are created.
+
+    The file is for its owner, since posted time is personal data, and for one sandbox at a time.
+    """
     data = tmp_path / "deep" / "sandbox.db"
     with opened(data) as first:
+        assert data.stat().st_mode & 0o077 == 0
+        with pytest.raises(LockHeld, match="in use by another sandbox"):
+            Sandbox(data)
         made = first.told("upsertTagCategories", tagCategories=[{"externalId": "c", "keywords": ["k"]}])
         tag = {"name": "T", "tagCategoryId": made["tagCategories"][0]["id"], "metadata": {"a": "b"}, "url": "u"}
         first.told("upsertTags", tags=[tag])
@@ -80,11 +81,12 @@ def test_everything_held_is_there_after_a_restart(tmp_path: Path) -> None:
         assert second.state()["tags"] == []
 
 
-def test_a_webhook_is_called_again_after_a_restart_once_its_key_is_known(tmp_path: Path, data: Path) -> None:
+def test_a_webhook_is_called_again_after_a_restart_once_its_key_is_known(tmp_path: Path) -> None:
     """The key is in no file: after a restart, the webhook is registered again with it.
 
     A call without a known result is repeated after the longest time that a call may take: at least once.
     """
+    data = tmp_path / "sandbox.db"
     hook = {"callbackUrl": "http://127.0.0.1:9/", "callerKey": "k-5e1f"}
     with opened(data) as first:
         first.told("registerWebhook", **hook)
@@ -118,9 +120,13 @@ def test_a_rule_that_fails_half_way_has_changed_nothing(service: Asking) -> None
     assert ([tag["name"] for tag in state["tags"]], state["categories"]) == (["T"], [])
 
 
-def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(data: Path) -> None:
-    """After SIGKILL right after an answer, the next sandbox starts at once on the same file."""
-    names = [f"T{number:04}" for number in range(500)]
+def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
+    """After SIGKILL right after an answer, the next sandbox starts at once on the same file.
+
+    An interrupt ends it cleanly: `serve` returns to its caller and prints nothing on stderr, even with warnings as
+    errors.
+    """
+    data, names = tmp_path / "sandbox.db", [f"T{number:04}" for number in range(500)]
     with server(data) as (process, connector):
         assert connector.post("/tag/batch", json={"tags": [{"name": name} for name in names]}).status_code == 200
         assert connector.post("/tag/keyword/delete", json={"tagName": "T0000", "keyword": "T0000"}).status_code == 200
@@ -129,10 +135,6 @@ def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(data: Path) -> None
     with closing(Sandbox(data)) as again:
         assert again.store.keys(TAGS) == names
         assert next(instance.tags(again.store))["keywords"] == []
-
-
-def test_an_interrupt_ends_the_foreground_sandbox_cleanly(data: Path) -> None:
-    """`serve` returns to its caller and prints nothing on stderr, even with warnings as errors."""
     with server(data) as (process, connector):
         assert connector.get("/team/info").status_code == 200
         process.send_signal(signal.SIGINT)
@@ -140,20 +142,12 @@ def test_an_interrupt_ends_the_foreground_sandbox_cleanly(data: Path) -> None:
         assert process.returncode == 0
 
 
-def test_the_file_is_for_its_owner_and_for_one_sandbox(data: Path) -> None:
-    """It holds posted time, which is personal data. A second sandbox is refused until the first has ended."""
-    with closing(Sandbox(data)):
-        assert data.stat().st_mode & 0o077 == 0
-        with pytest.raises(LockHeld, match="in use by another sandbox"):
-            Sandbox(data)
-    Sandbox(data).close()
-
-
 @pytest.mark.parametrize(
     ("version", "words"), [(None, "not a database"), (99, "version 99"), (3, "version 3, .* delete the file")]
 )
-def test_a_file_that_is_not_ours_is_refused_by_name(data: Path, version: int | None, words: str) -> None:
+def test_a_file_that_is_not_ours_is_refused_by_name(tmp_path: Path, version: int | None, words: str) -> None:
     """The cure for a file of another version is to delete it."""
+    data = tmp_path / "sandbox.db"
     if version:
         with closing(sqlite3.connect(data)) as connection:
             connection.execute("CREATE TABLE held (key TEXT)")
@@ -184,15 +178,12 @@ def started(folder: Path, *options: str) -> Iterator[str]:
     assert (done.code, "Traceback" in done.err) == (0, False), done.err
 
 
-def team(url: str, key: str) -> int:
-    return loopback.get(f"{url}/team/info", headers={"x-api-key": key}).status_code
-
-
 def test_defaults_are_loopback_the_sandbox_key_and_the_projects_folder(tmp_path: Path) -> None:
     """The interface, the control API and the console may each lose a client in the middle of a request."""
     with started(tmp_path) as text:
         url = httpx.URL(text)
-        assert (url.host, team(text, "sandbox")) == ("127.0.0.1", 200)
+        assert url.host == "127.0.0.1"
+        assert loopback.get(f"{text}/team/info", headers={"x-api-key": "sandbox"}).status_code == 200
         for path in ("/connect/api/tag", "/sandbox/tags", "/console/post"):
             with socket.create_connection((url.host, url.port or 0)) as client:
                 head = f"POST {path} HTTP/1.1\r\nHost: {url.netloc.decode()}\r\nContent-Length: 9\r\n\r\n{{"
@@ -206,7 +197,8 @@ def test_address_key_and_data_file_can_be_chosen_and_serve_one_sandbox(tmp_path:
     chosen = ("--host", "127.0.0.2", "--api-key", "its-own", "--data", "its/own.db")
     with started(tmp_path, *chosen) as url:
         assert url.startswith("http://127.0.0.2:")
-        assert (team(url, "its-own"), team(url, "sandbox")) == (200, 401)
+        for key, status in (("its-own", 200), ("sandbox", 401)):
+            assert loopback.get(f"{url}/team/info", headers={"x-api-key": key}).status_code == status
         assert Project(tmp_path, "sandbox").run("sandbox", "--port", "0", "--data", "its/own.db").code == 6
     assert (tmp_path / "its/own.db").is_file()
     assert not (tmp_path / ".syncengine").exists()
