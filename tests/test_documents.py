@@ -16,10 +16,11 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from jinja2.filters import FILTERS as JINJA
 
-from syncengine.cli import SECTIONS
+from syncengine.cli import SECTIONS, program
 from syncengine.errors import ExitCode
 from syncengine.http.list_pages import SIGNS
 from syncengine.manifest.lints import LINTS
@@ -201,6 +202,14 @@ COMMANDS = {
 def test_everything_that_a_command_line_shows_is_described() -> None:
     text = text_of(DOCS / "commands.md")
     assert [name for name, written in COMMANDS.items() if written not in text] == []
+
+
+@pytest.mark.parametrize("name", ["state", "time", "connector", "health"])
+def test_the_row_of_a_group_names_its_commands(name: str) -> None:
+    (row,) = re.findall(rf"^\| `{name} (.*?)` \|", text_of(DOCS / "commands.md"), re.MULTILINE)
+    group = program.get_command(context := click.Context(program), name)
+    assert isinstance(group, click.Group)
+    assert {each.split()[0] for each in row.split("\\|")} == {*group.list_commands(context)}
 
 
 @pytest.mark.parametrize("kind", SINKS)

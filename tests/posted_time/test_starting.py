@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from syncengine.errors import Problems, TroubleKind
-from syncengine.posted_time.build_route import check
+from syncengine.posted_time.build_route import SINK_KINDS, check
+from syncengine.project.delivery_schema import SINKS
 from syncengine.project.load import load_project
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, into, ledger, locked, problems, project
 
@@ -76,6 +77,10 @@ WRONG: dict[str, tuple[str, list[tuple[str, int]]]] = {
         [("unknown-name", 6), ("unknown-name", 6), ("bad-statement", 15)],
     ),
 }
+
+
+def test_every_kind_of_sink_is_built() -> None:
+    assert [*SINK_KINDS] == [*SINKS]
 
 
 @pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG.keys())
