@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
+import shutil
 import signal
 import sys
+import warnings
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +19,8 @@ from hypothesis import HealthCheck, settings
 from tests import postgresql
 from tests.cli.program import Project
 from tests.cli.service import Service, serving
-from tests.support import memory, rewriting, statements
+from tests.support import statements
+from tests.support.memory import MEMORY
 from tests.support.profiles import FULL
 
 # A busy machine is slow, which is no fault of the tested code.
@@ -30,9 +35,10 @@ if sys.dont_write_bytecode and sys.pycache_prefix is None:
     # Bytecode must not be beside the sources, but without any, each worker would rewrite all assertions itself.
     sys.pycache_prefix, sys.dont_write_bytecode = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode"), False
 
-if memory.is_roomy():
-    # pytest's temporary folders are in memory unless set otherwise, since commits to a disk take time.
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory.MEMORY))
+if MEMORY and shutil.disk_usage(MEMORY).free >= 4 * 2**30:
+    # pytest's temporary folders are in memory unless set otherwise, since commits to a disk take time. They need so
+    # many bytes, while what a container gives is often a few megabytes.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 for _signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
     # A shell makes background jobs ignore some signals, and child processes would inherit that.
@@ -51,7 +57,9 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Collect with garbage collection off, since nothing that is collected can be freed before the end."""
     gc.disable()
-    _share_rewriting(session.config)
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None and session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        _rewrite(int(worker["workerid"].removeprefix("gw")), worker["workercount"])
     collected = yield
     gc.enable()
     gc.collect()
@@ -59,11 +67,18 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     return collected
 
 
-def _share_rewriting(config: pytest.Config) -> None:
-    """Rewrite the assertions of a part of the test modules; other workers rewrite the others."""
-    worker = getattr(config, "workerinput", None)
-    if worker is not None and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        rewriting.import_share(rewriting.modules(), int(worker["workerid"].removeprefix("gw")), worker["workercount"])
+def _rewrite(number: int, workers: int) -> None:
+    """Import a part of the test modules, which rewrites their assertions for all workers.
+
+    Else each worker of a fresh clone would rewrite every module, which takes twice as long as all else of a collection.
+    A module that cannot be imported is reported as it is collected.
+    """
+    tests = Path(__file__).parent
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for path in sorted(tests.rglob("test_*.py"))[number::workers]:
+            with suppress(Exception, pytest.skip.Exception):
+                importlib.import_module(".".join(path.relative_to(tests.parent).with_suffix("").parts))
 
 
 @pytest.fixture(scope="session")

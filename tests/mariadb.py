@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.once import made_once
+from tests.support.once import database_made_once, owned
 from tests.support.ports import database_answers, unused_port
 from tests.support.waiting import PATIENCE_SECONDS, eventually
 
@@ -28,10 +28,8 @@ def running() -> Iterator[str]:
     if server is None or install is None:
         pytest.skip("MariaDB is not installed")
     folder, port = Path(tempfile.mkdtemp(prefix="mariadb-")), unused_port()
-    user: dict[str, Any] = {}
-    if os.geteuid() == 0:
-        shutil.chown(folder, "mysql", "mysql")
-        user = {"user": "mysql", "group": "mysql"}
+    user: dict[str, Any] = {"user": "mysql", "group": "mysql"} if os.geteuid() == 0 else {}
+    owned(folder, user)
     start = folder / "start.sql"
     start.write_text(
         "CREATE DATABASE ledger;\n"
@@ -40,25 +38,14 @@ def running() -> Iterator[str]:
     )
 
     def make(template: Path) -> None:
-        if user:
-            shutil.chown(template, user["user"], user["group"])
         making = [install, "--no-defaults", f"--datadir={template / 'data'}"]
         making += ["--skip-test-db", "--auth-root-authentication-method=normal"]
         subprocess.run(making, check=True, capture_output=True, cwd="/", **user)
 
     data = folder / "data"
-    shutil.copytree(made_once("mariadb", make) / "data", data)
-    for path in [data, *data.rglob("*")] if user else ():
-        shutil.chown(path, user["user"], user["group"])
-    command = [
-        server,
-        "--no-defaults",
-        f"--datadir={data}",
-        f"--port={port}",
-        "--bind-address=127.0.0.1",
-        f"--socket={folder / 's'}",
-    ]
-    command += ["--sql-mode=", f"--init-file={start}", "--skip-name-resolve"]
+    database_made_once("mariadb", make, data, user)
+    command = [server, "--no-defaults", f"--datadir={data}", f"--port={port}", "--bind-address=127.0.0.1"]
+    command += [f"--socket={folder / 's'}", "--sql-mode=", f"--init-file={start}", "--skip-name-resolve"]
     url = f"mysql+pymysql://tester:{PASSWORD}@127.0.0.1:{port}/ledger"
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **user)

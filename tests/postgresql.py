@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.support.once import made_once
+from tests.support.once import database_made_once, owned
 from tests.support.ports import database_answers, unused_port
 from tests.support.waiting import PATIENCE_SECONDS, eventually
 
@@ -101,34 +101,21 @@ def running() -> Iterator[Server]:
         pytest.skip("PostgreSQL is not installed")
     pytest.importorskip("psycopg")
     folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
-    server = Server(folder, unused_port())
-    if os.geteuid() == 0:
-        shutil.chown(folder, "postgres", "postgres")
-        server.user = {"user": "postgres", "group": "postgres"}
+    user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
+    server = Server(owned(folder, user), unused_port(), user=user)
+
+    def make(template: Path) -> None:
+        assert BINARIES is not None
+        password = template / "password"
+        password.write_text(PASSWORD)
+        options = ["--username=tester", f"--pwfile={password}", "--auth=scram-sha-256", "--encoding=UTF8", "--no-sync"]
+        command: list[str | Path] = [BINARIES / "initdb", "-D", template / "data", *options]
+        subprocess.run(command, check=True, capture_output=True, cwd="/", **server.user)
+
     try:
-        _new_cluster(server)
+        database_made_once("postgresql", make, folder / "data", user)
         server.start()
         yield server
     finally:
         server.stop()
         shutil.rmtree(folder)
-
-
-def _new_cluster(server: Server) -> None:
-    """Copy a cluster that is never started, which takes a tenth of the time of creating one."""
-
-    def make(folder: Path) -> None:
-        assert BINARIES is not None
-        if server.user:
-            shutil.chown(folder, server.user["user"], server.user["group"])
-        password = folder / "password"
-        password.write_text(PASSWORD)
-        options = ["--username=tester", f"--pwfile={password}", "--auth=scram-sha-256", "--encoding=UTF8", "--no-sync"]
-        command: list[str | Path] = [BINARIES / "initdb", "-D", folder / "data", *options]
-        subprocess.run(command, check=True, capture_output=True, cwd="/", **server.user)
-
-    shutil.copytree(made_once("postgresql", make) / "data", server.folder / "data")
-    if server.user:
-        owned = [server.folder / "data", *(server.folder / "data").rglob("*")]
-        for path in owned:
-            shutil.chown(path, server.user["user"], server.user["group"])

@@ -26,8 +26,8 @@ from tests.posted_time.desk import at_work, taking
 from tests.posted_time.projects import JSONL, SQL_SINK, delivering, ids, in_ledger, lines, project, project_into, rows
 from tests.posted_time.samples import raw
 from tests.support import warm
-from tests.support.ended import Ended
 from tests.support.formats import fitting
+from tests.support.here import Ended
 from tests.support.pages import ROOT, blocks
 from tests.support.ports import unused_port
 

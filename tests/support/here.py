@@ -17,15 +17,23 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from syncengine.cli import run as run_program
 from syncengine.service.client import TRACE
-from tests.support.ended import Ended
 from tests.support.memory import MEMORY
 
 LONG_RUNNING = frozenset({"serve", "sandbox"})
 STREAMS = (("stdin", os.O_RDONLY), ("stdout", os.O_WRONLY | os.O_CREAT), ("stderr", os.O_WRONLY | os.O_CREAT))
 _turn = threading.Lock()
+
+
+class Ended(NamedTuple):
+    """The exit code of a process, negative for a signal, and all that it wrote."""
+
+    code: int
+    out: str
+    err: str
 
 
 def may_run(arguments: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 _SHARED = "SYNCENGINE_TEST_SHARED"
@@ -31,3 +31,17 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
             make(half)
             half.rename(made)
     return made
+
+
+def owned(path: Path, user: Mapping[str, str]) -> Path:
+    """Give a path to the `user` and its `group`, if there is one: root, as whom no server of a database runs."""
+    if user:
+        shutil.chown(path, user["user"], user["group"])
+    return path
+
+
+def database_made_once(name: str, make: Callable[[Path], None], data: Path, user: Mapping[str, str]) -> None:
+    """Copy the folder `data` that `make` puts into its folder once, which takes a tenth of the time of making it."""
+    shutil.copytree(made_once(name, lambda folder: make(owned(folder, user))) / "data", data)
+    for path in (data, *data.rglob("*")):
+        owned(path, user)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TextIO
 
 from syncengine.cli import main
 from tests.support import here
-from tests.support.ended import Ended
+from tests.support.here import Ended
 from tests.support.memory import MEMORY
 
 REPOSITORY = Path(__file__).parents[2]
