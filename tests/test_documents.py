@@ -22,15 +22,18 @@ import pytest
 from jinja2.filters import FILTERS as JINJA
 
 from syncengine.cli import SECTIONS, program
+from syncengine.document.validation import names_of
 from syncengine.errors import ExitCode
 from syncengine.http.list_pages import SIGNS
 from syncengine.manifest.lints import LINTS
+from syncengine.manifest.schema import Tag
 from syncengine.plan.checks import LINTS as PLANNING_LINTS
 from syncengine.posted_time import templates
 from syncengine.project.delivery_schema import SINKS
 from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.schemas import schemas
+from syncengine.sandbox.bodies import TagBody
 from syncengine.serve.probes import Metrics
 from syncengine.templating.filters import ENTRIES, FilterEntry
 from tests.manifest.loading import write
@@ -192,6 +195,14 @@ def test_the_row_of_a_group_names_its_commands(name: str) -> None:
     group = program.get_command(context := click.Context(program), name)
     assert isinstance(group, click.Group)
     assert {each.split()[0] for each in row.split("\\|")} == {*group.list_commands(context)}
+
+
+def test_every_field_of_a_tag_is_described() -> None:
+    """One table says what the service makes of it, and the example of a manifest has it, but for `also modified…`."""
+    service, example = text_of(DOCS / "interface.md"), text_of(DOCS / "manifests.md")
+    assert [info.alias for info in TagBody.model_fields.values() if f"`{info.alias}`" not in service] == []
+    absent = {name for name in names_of(Tag) if not re.search(rf"\b{name}\b", example)}
+    assert absent == {"path", "modifiedTimestamp", "closedTimestamp"}
 
 
 @pytest.mark.parametrize("kind", SINKS)
