@@ -26,12 +26,6 @@ def github() -> Iterator[Imitation]:
         yield running
 
 
-@pytest.fixture
-def gitlab() -> Iterator[Imitation]:
-    with imitation("gitlab") as running:
-        yield running
-
-
 @pytest.fixture(scope="session")
 def _planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = Project(tmp_path_factory.mktemp("planned") / "project", "sandbox")

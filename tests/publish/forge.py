@@ -99,11 +99,9 @@ class Runner:
 
     def shell(self, script: str, work: Path, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         usual = {"PATH": self._path, "HOME": str(self.folder), "LANG": "C.UTF-8", "CI": "true"}
-        file = self.folder / "script"
+        file, given = self.folder / "script", {**usual, **environ}
         file.write_text(script)
-        environ = {**usual, **environ}
-        command = [*SHELL, str(file)]
-        return subprocess.run(command, cwd=work, env=environ, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run([*SHELL, file], cwd=work, env=given, capture_output=True, text=True, timeout=120)
 
 
 class GitHubRunner(Runner):
@@ -143,13 +141,8 @@ class GitHubRunner(Runner):
 
     def _variables(self, event: Event) -> dict[str, str]:
         self.host.number = event.number or self.host.number
-        ref = f"refs/pull/{event.number}/merge" if event.number else "refs/heads/main"
-        more = {
-            "GITHUB_ACTIONS": "true",
-            "GITHUB_SHA": event.commit,
-            "GITHUB_REF": ref,
-            "GITHUB_EVENT_NAME": event.kind,
-        }
+        more = {"GITHUB_ACTIONS": "true", "GITHUB_SHA": event.commit, "GITHUB_EVENT_NAME": event.kind}
+        more["GITHUB_REF"] = f"refs/pull/{event.number}/merge" if event.number else "refs/heads/main"
         more |= {name: str(self.folder / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "RUNNER_TEMP")}
         shutil.rmtree(more["RUNNER_TEMP"], ignore_errors=True)
         Path(more["RUNNER_TEMP"]).mkdir()
@@ -254,16 +247,13 @@ class GitLabRunner(Runner):
         self.host.number = event.number or self.host.number
         environ = self.host.environ(self.runs, CI_COMMIT_SHA=event.commit, CI_DEFAULT_BRANCH="main")
         del environ["GITLAB_TOKEN"]
-        kinds = {"pull_request": "merge_request_event"}
-        environ |= {
-            "CI_PIPELINE_SOURCE": kinds.get(event.kind, event.kind),
-            "CI_MERGE_REQUEST_IID": str(event.number or ""),
-            "SYNCENGINE_JOB": event.schedule,
-        }
+        kind = {"pull_request": "merge_request_event"}.get(event.kind, event.kind)
+        number = str(event.number or "")
+        environ |= {"CI_PIPELINE_SOURCE": kind, "CI_MERGE_REQUEST_IID": number, "SYNCENGINE_JOB": event.schedule}
         if event.number:
-            environ["CI_MERGE_REQUEST_SOURCE_PROJECT_ID"] = "8" if event.fork else "77"
+            source = "8" if event.fork else "77"
+            environ |= {"CI_MERGE_REQUEST_SOURCE_PROJECT_ID": source, "CI_PROJECT_ID": source}
             environ["CI_MERGE_REQUEST_PROJECT_ID"] = "77"
-            environ["CI_PROJECT_ID"] = environ["CI_MERGE_REQUEST_SOURCE_PROJECT_ID"]
             environ["CI_MERGE_REQUEST_TARGET_BRANCH_NAME"] = "main"
             environ["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = git(self.bare, "merge-base", "main", event.head)
         else:

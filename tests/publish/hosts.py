@@ -111,48 +111,25 @@ class Imitation:
 
     def packed(self, id: int) -> bytes:
         stream = io.BytesIO()
-        name = self.kept.get(id, {}).get("file", "plan.json")
         with zipfile.ZipFile(stream, "w") as archive:
-            archive.writestr(name, self.artifacts[id])
+            archive.writestr(self.kept.get(id, {}).get("file", "plan.json"), self.artifacts[id])
         return stream.getvalue()
 
     def crowded(self, items: list[Json], **other: object) -> list[Json]:
         return [{"id": -n, "name": f"test {n}", **other} for n in range(self.crowd)] + items
 
-    def one(self, path: str) -> int | None:
-        """Return the id of the comment in a path."""
-        base = "/repos/acme/tags/issues/comments/" if self.kind == "github" else f"{self.path}/"
-        rest = path.removeprefix(base)
-        return int(rest) if path.startswith(base) and rest.isdigit() else None
-
     def environ(self, run: int = 1, **more: str) -> dict[str, str]:
         """Return the environment variables of a job."""
         if self.kind == "github":
-            usual = {
-                "GITHUB_API_URL": self.url,
-                "GITHUB_SERVER_URL": "https://host.example",
-                "GITHUB_REPOSITORY": "acme/tags",
-                "GITHUB_REF": f"refs/pull/{self.number}/merge",
-                "GITHUB_SHA": f"{run:040x}",
-                "GITHUB_RUN_ID": str(9000 + run),
-                "GITHUB_RUN_NUMBER": str(run),
-                "GITHUB_RUN_ATTEMPT": "1",
-                "GITHUB_TOKEN": TOKEN,
-            }
-        else:
-            usual = {
-                "CI_API_V4_URL": self.url,
-                "CI_PROJECT_ID": "77",
-                "CI_PROJECT_URL": "https://host.example/acme/tags",
-                "CI_MERGE_REQUEST_IID": str(self.number),
-                "CI_COMMIT_SHA": f"{run:040x}",
-                "CI_PIPELINE_ID": str(9000 + run),
-                "CI_PIPELINE_IID": str(run),
-                "CI_JOB_ID": str(100 * run),
-                "CI_JOB_URL": f"https://host.example/acme/tags/-/jobs/{run}",
-                "GITLAB_TOKEN": TOKEN,
-            }
-        return {**usual, **more}
+            place = {"API_URL": self.url, "SERVER_URL": "https://host.example", "REPOSITORY": "acme/tags"}
+            event = {"REF": f"refs/pull/{self.number}/merge", "SHA": f"{run:040x}", "TOKEN": TOKEN}
+            count = {"RUN_ID": str(9000 + run), "RUN_NUMBER": str(run), "RUN_ATTEMPT": "1"}
+            return {**{f"GITHUB_{name}": value for name, value in (place | event | count).items()}, **more}
+        page = "https://host.example/acme/tags"
+        place = {"CI_API_V4_URL": self.url, "CI_PROJECT_ID": "77", "CI_PROJECT_URL": page, "GITLAB_TOKEN": TOKEN}
+        event = {"CI_MERGE_REQUEST_IID": str(self.number), "CI_COMMIT_SHA": f"{run:040x}"}
+        count = {"CI_PIPELINE_ID": str(9000 + run), "CI_PIPELINE_IID": str(run), "CI_JOB_ID": str(100 * run)}
+        return {**place, **event, **count, "CI_JOB_URL": f"{page}/-/jobs/{run}", **more}
 
 
 class _Handler(QuietHandler):
@@ -222,9 +199,7 @@ class _Handler(QuietHandler):
             heads = [n for n, head in host.heads.items() if head == query["head_sha"][0]]
             return 200, {"workflow_runs": host.crowded(self._runs(heads), head_repository=host.repository(0))}, {}
         if run := re.search(r"/actions/runs/(\d+)/artifacts$", path):
-            named = (
-                [{"id": int(run[1]), "name": "plan", "expired": host.expired}] if int(run[1]) in host.artifacts else []
-            )
+            named = [{"id": id, "name": "plan", "expired": host.expired} for id in host.artifacts if str(id) == run[1]]
             return 200, {"artifacts": host.crowded(named)}, {}
         if artifact := re.search(r"/actions/artifacts/(\d+)/zip$", path):
             elsewhere = host.url.replace("127.0.0.1", "localhost")
@@ -247,12 +222,12 @@ class _Handler(QuietHandler):
 
     def _runs(self, numbers: list[int]) -> list[Json]:
         """Return the runs of pull requests, newest first, an order that no host guarantees."""
-        kept = ((id, run) for id, run in self.host.kept.items() if run["of"] in numbers)
-        more = [{"id": id, **self._usual(run["of"]), **run} for id, run in kept]
-        return [*more, *({"id": n, **self._usual(n)} for n in numbers)]
-
-    def _usual(self, number: int) -> Json:
-        return {"sha": self.host.heads.get(number, ""), "head_repository": self.host.repository(number)}
+        host = self.host
+        kept = [(id, run) for id, run in host.kept.items() if run["of"] in numbers]
+        return [
+            {"id": id, "sha": host.heads.get(run["of"], ""), "head_repository": host.repository(run["of"]), **run}
+            for id, run in (*kept, *((number, {"of": number}) for number in numbers))
+        ]
 
     def _paged(self, data: Any, headers: dict[str, str], query: dict[str, list[str]]) -> tuple[object, dict[str, str]]:
         """Answer with one page of a list, which may be a member of an object."""
@@ -275,14 +250,18 @@ class _Handler(QuietHandler):
         return {name: part, "total_count": len(items)} if name else part, headers
 
     def _write(self, method: str, path: str, body: Any) -> tuple[int, object, dict[str, str]]:
-        host, id = self.host, self.host.one(path)
+        """Answer a request to write a comment. The path of one comment ends with its id."""
+        host = self.host
+        of_one = "/repos/acme/tags/issues/comments" if host.kind == "github" else host.path
+        folder, _, last = path.rpartition("/")
+        id = int(last) if folder == of_one and last.isdigit() else None
         if path != host.path and id is None:
             return 404, {"message": "Not Found"}, {}
         if host.reads_only:
             return 403, {"message": "Resource not accessible by integration"}, {}
+        if method != "DELETE" and len(body["body"]) > host.most:
+            return 422, {"message": "body is too long"}, {}
         if method == "POST" and path == host.path:
-            if len(body["body"]) > host.most:
-                return 422, {"message": "body is too long"}, {}
             return 201, host.comments[host.add(body["body"], host.author)], {}
         with host.lock:
             if id not in host.comments:
@@ -290,8 +269,6 @@ class _Handler(QuietHandler):
             if method == "DELETE":
                 del host.comments[id]
                 return 204, None, {}
-            if len(body["body"]) > host.most:
-                return 422, {"message": "body is too long"}, {}
             host.comments[id]["body"] = body["body"]
             return 200, host.comments[id], {}
 

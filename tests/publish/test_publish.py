@@ -13,7 +13,7 @@ import pytest
 
 from syncengine.publish.api import asked_wait
 from tests.cli.program import Ended, Project, tag
-from tests.publish.hosts import BOT, PERSON, TOKEN, Imitation, Trouble
+from tests.publish.hosts import BOT, PERSON, TOKEN, Imitation, Trouble, imitation
 from tests.support.git import commit_all, git
 
 pytestmark = pytest.mark.slow
@@ -431,9 +431,10 @@ def test_no_word_from_elsewhere_reaches_the_comment_as_markup(
         assert not re.search(rf"(?<!\S){re.escape(sign)}(?!\S)", text), sign
 
 
-def test_without_a_page_of_the_project_the_output_is_a_sentence(project: Project, gitlab: Imitation) -> None:
-    for run, word in ((1, "created"), (2, "updated"), (2, "unchanged")):
-        assert publish(project, gitlab, CI_PROJECT_URL="", run=run).out == f"Comment {word}.\n"
+def test_without_a_page_of_the_project_the_output_is_a_sentence(project: Project) -> None:
+    with imitation("gitlab") as host:
+        for run, word in ((1, "created"), (2, "updated"), (2, "unchanged")):
+            assert publish(project, host, CI_PROJECT_URL="", run=run).out == f"Comment {word}.\n"
 
 
 # --- files that this run did not write

@@ -57,16 +57,13 @@ def test_the_plans_of_the_last_merges_are_written(merged: Project, host: Imitati
     assert done.out == "Wrote reviewed/13.json\nWrote reviewed/12.json\n"
 
 
-def test_artifacts_of_forks_are_not_read(merged: Project, host: Imitation) -> None:
+def test_artifacts_of_forks_or_that_have_expired_are_not_read(merged: Project, host: Imitation) -> None:
     host.forks = {12, 13}
     done = fetch(merged, host)
     assert (done.code, files(merged)) == (0, {})
     assert "No reviewed plan" in done.err
     assert not any("artifact" in path for _, path in host.requests)
-
-
-def test_an_artifact_that_has_expired_is_none(merged: Project, host: Imitation) -> None:
-    host.expired = True
+    host.forks, host.expired = set(), True
     assert newest(merged, host) == {}
 
 
