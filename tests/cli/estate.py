@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .program import Project, activity_type, category, tag
+from .program import activity_type, category, tag
 
 BEFORE = {
     "tagCategories": [category("gone"), category("stays", description="old"), category("named-before")],
@@ -56,9 +56,3 @@ WRITES = (
 
 DELETES_TAGS = ("endpoints: {deleteTag: {path: /tag/delete}}",)
 """`deleteTag` is not part of the interface, so its endpoint must be configured (docs/planning.md 2.2)."""
-
-
-def prepared(project: Project) -> Project:
-    """Configure the project so that it can use all operations."""
-    project.settings(service=DELETES_TAGS)
-    return project

@@ -25,6 +25,7 @@ from syncengine.project.model import Project as Settings
 from syncengine.resource import Recorded
 from syncengine.state.store import open_state
 from tests.support import warm
+from tests.support.git import commit_all, git
 
 from .service import KEY, Json, Service
 
@@ -124,6 +125,17 @@ class Project:
         """Run `apply` with JSON output and with the approval that the gate asks for, if any."""
         return self.run("apply", "-y", "--format", "json", *self.approvals(), *arguments, environ=environ)
 
+    def apply_unapproved(self, *arguments: str) -> Ended:
+        """Run `apply` with JSON output and no other approval than that of the arguments or of the project file."""
+        return self.run("apply", "-y", "--format", "json", *arguments)
+
+    def gate(self, *arguments: str) -> Json:
+        """The gate of the plan that the program prints."""
+        done = self.run("plan", "--format", "json", *arguments)
+        assert done.code == 0, (done.out, done.err)
+        gate: Json = done.document["gate"]
+        return gate
+
     def kill_during(self, service: Service, operation: str, *arguments: str, after: int = 0) -> None:
         """Run the program, and kill it while it waits for the answer to an operation, of which it got `after` before.
 
@@ -141,6 +153,16 @@ class Project:
         asked = self.plan().gate.approve
         return ("--approve-deletes", asked) if asked else ()
 
+    def begin_git(self, *ignored: str) -> None:
+        """Make the folder a Git repository, on branch `main`, that ignores these files."""
+        git(self.folder, "init", "-q", "-b", "main")
+        (self.folder / ".gitignore").write_text("".join(f"{pattern}\n" for pattern in ignored))
+
+    def commit(self, file: str = "all.yaml", /, **sections: list[Json]) -> str:
+        """Write the manifest, commit all files, and return the commit."""
+        self.wants(file, **sections)
+        return commit_all(self.folder)
+
     def loaded(self) -> Settings:
         return load_project(folder=self.folder, environ=self.surroundings())
 
@@ -157,6 +179,11 @@ class Project:
         """The runs of the history, the last one first."""
         found: list[Json] = self.run("state", "history", "--format", "json").document["runs"]
         return found
+
+    def run_id(self, count: int = 1) -> str:
+        """The id of the last run, or of the one at position `count` from the end."""
+        with open_state(self.loaded().state, write=False) as state:
+            return state.runs(count)[-1].id
 
     def is_locked(self) -> bool:
         with open_state(self.loaded().state, write=False) as state:

@@ -23,40 +23,38 @@ from .service import Service
 
 pytestmark = pytest.mark.slow
 
-MERGE = ("merge", "-q", "--no-ff", "-m", "Merge", "topic")
-
 
 @pytest.fixture
 def repository(project: Project) -> Project:
     """One tag is declared on branch `main`, and a second one on the checked-out branch `topic`."""
-    git(project.folder, "init", "-q", "-b", "main")
-    (project.folder / ".gitignore").write_text("*.plan\n*.json\nignored*\n")
-    project.wants(tags=[tag("FIRST-1")])
-    commit_all(project.folder)
+    project.begin_git("*.plan", "*.json", "ignored*")
+    project.commit(tags=[tag("FIRST-1")])
     git(project.folder, "checkout", "-qb", "topic")
-    project.wants(tags=[tag("FIRST-1"), tag("SECOND-1")])
-    commit_all(project.folder)
+    project.commit(tags=[tag("FIRST-1"), tag("SECOND-1")])
     return project
 
 
-def commit_meanwhile(project: Project) -> None:
-    """Add a manifest on `main`, as another merge does, and check out `topic` again."""
-    git(project.folder, "checkout", "-q", "main")
-    project.wants("more.yaml", tags=[tag("THIRD-1")])
-    commit_all(project.folder)
-    git(project.folder, "checkout", "-q", "topic")
+MERGE = ("merge", "-q", "--no-ff", "-m", "Merge", "topic")
+MEANWHILE = ("commit", "-q", "--allow-empty", "-m", "Meanwhile")
 
 
-def merge(project: Project, *commands: tuple[str, ...]) -> None:
+def merge(project: Project, *commands: tuple[str, ...], meanwhile: bool = False) -> None:
+    """Merge `topic`, after another merge that adds a manifest if there is one `meanwhile`."""
     git(project.folder, "checkout", "-q", "main")
+    if meanwhile:
+        project.commit("more.yaml", tags=[tag("THIRD-1")])
     for words in commands or [MERGE]:
         git(project.folder, *words)
 
 
-def save(project: Project, *more: str) -> Ended:
-    done = project.run("plan", "--out", "saved.plan", *more)
-    assert done.code == 0, done.err
+def succeeds(project: Project, line: str) -> Ended:
+    """Run a command that reports no problem."""
+    done = project.run(*line.split())
+    assert done.code == 0, (done.out, done.err)
     return done
+
+
+SAVE, APPLY = "plan --out saved.plan", "apply saved.plan"
 
 
 def assert_not_merged(project: Project, service: Service, said: str = "") -> None:
@@ -68,23 +66,16 @@ def assert_not_merged(project: Project, service: Service, said: str = "") -> Non
     assert service.asked() == asked
 
 
-def assert_applied(project: Project, *more: str) -> None:
-    done = project.run("apply", "saved.plan", "--format", "json", *more)
-    assert done.code == 0, done.out
-
-
 def test_a_plan_that_was_not_merged_alone_is_refused(repository: Project, service: Service) -> None:
     """The project's tree differs, whichever resources another merge changes. `--allow-unmerged` overrides that."""
-    save(repository)
+    succeeds(repository, SAVE)
     git(repository.folder, "checkout", "-q", "main")
     assert_not_merged(repository, service, "manifests/all.yaml differs)")
-    commit_meanwhile(repository)
-    merge(repository)
+    merge(repository, meanwhile=True)
     assert_not_merged(repository, service, "manifests/more.yaml differs)")
-    assert_applied(repository, "--allow-unmerged")
+    succeeds(repository, f"{APPLY} --allow-unmerged")
 
 
-MEANWHILE = ("commit", "-q", "--allow-empty", "-m", "Meanwhile")
 MERGES = {
     "a merge": [MEANWHILE, MERGE],
     "a squash": [MEANWHILE, ("merge", "-q", "--squash", "topic"), ("commit", "-qm", "Squash")],
@@ -95,53 +86,35 @@ MERGES = {
 
 @pytest.mark.parametrize("commands", MERGES.values(), ids=MERGES)
 def test_the_tree_is_the_same_after_any_way_of_merging(repository: Project, commands: list[tuple[str, ...]]) -> None:
-    save(repository)
+    succeeds(repository, SAVE)
     merge(repository, *commands)
-    assert_applied(repository)
+    succeeds(repository, APPLY)
 
 
-def test_a_plan_with_a_base_is_of_the_merged_tree(repository: Project, service: Service) -> None:
-    """With `--base`, the plan is refused on the branch and applied once the branch is merged."""
-    commit_meanwhile(repository)
-    save(repository, "--base", "main")
-    assert_not_merged(repository, service)
-    merge(repository)
-    assert_applied(repository)
-
-
-def test_an_uncommitted_file_is_named_and_must_not_change(repository: Project, service: Service) -> None:
-    """No tree has it, so its content is compared when the plan is applied."""
+def test_an_uncommitted_change_is_named_and_must_not_change(repository: Project, service: Service) -> None:
+    """No tree has it, so the files are compared when the plan is applied: also a deleted one, with which tags go."""
+    repository.commit("more.yaml", tags=[tag("THIRD-1")])
+    (repository.folder / "manifests" / "more.yaml").unlink()
     repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
     repository.settings("policy: {tagRemoval: retire}")
-    files = ["manifests/all.yaml", "syncengine.yaml"]
-    assert f"made from uncommitted files: {', '.join(files)}" in save(repository).out
+    files = ["manifests/all.yaml", "syncengine.yaml", "manifests/more.yaml"]
+    assert f"made from uncommitted files: {', '.join(files)}" in succeeds(repository, SAVE).out
     assert repository.run("show", "saved.plan", "--format", "json").document["basis"]["uncommitted"] == files
     git(repository.folder, "checkout", "-q", "--", ".")
     assert_not_merged(repository, service, "missing or different here: manifests/all.yaml")
 
 
-@pytest.mark.parametrize("more", [False, True], ids=["alone", "with another file"])
-def test_an_uncommitted_manifest_may_be_committed_as_it_was(repository: Project, service: Service, more: bool) -> None:
-    """The plan is applied if the tree has no other change."""
+def test_an_uncommitted_manifest_may_be_committed_as_it_was(repository: Project, service: Service) -> None:
+    """The plan is applied if the tree has no other change. What is no input, as a note or the plan, may come and go."""
     repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
-    save(repository)
-    if more:
-        repository.wants("more.yaml", tags=[tag("THIRD-1")])
-    commit_all(repository.folder)
-    if more:
-        assert_not_merged(repository, service)
-    else:
-        assert_applied(repository)
-
-
-def test_an_uncommitted_delete_of_a_manifest_is_an_input(repository: Project, service: Service) -> None:
-    """The plan removes its tags, but no tree lacks the manifest."""
-    repository.wants("more.yaml", tags=[tag("THIRD-1")])
-    commit_all(repository.folder)
-    (repository.folder / "manifests" / "more.yaml").unlink()
-    assert "manifests/more.yaml" in save(repository).out
-    git(repository.folder, "checkout", "-q", "--", ".")
+    (repository.folder / "notes.txt").write_text("mine\n")
+    assert "notes.txt" not in succeeds(repository, SAVE).out
+    (repository.folder / "notes.txt").unlink()
+    repository.commit("more.yaml", tags=[tag("THIRD-1")])
     assert_not_merged(repository, service)
+    (repository.folder / "manifests" / "more.yaml").unlink()
+    commit_all(repository.folder)
+    succeeds(repository, APPLY)
 
 
 def generates(project: Project, name: str) -> Path:
@@ -159,40 +132,31 @@ def generates(project: Project, name: str) -> Path:
 
 @pytest.mark.parametrize("name", ["ignored.csv", "data/ignored.csv", "../beyond/rows.csv", "ignored.j2"])
 def test_data_that_no_tree_has_is_an_input(repository: Project, service: Service, name: str) -> None:
-    """A file that Git ignores is compared, wherever it is in the project, and one outside of the project."""
-    file = generates(repository, name)
-    assert name in save(repository).out
-    file.write_text(file.read_text().replace("ROW-1", "ROW-2"))
-    assert_not_merged(repository, service, name)
+    """A file that Git ignores is compared, wherever it is in the project, and one outside of the project.
 
-
-@pytest.mark.parametrize("name", ["data/ignored.csv", "../beyond.csv"])
-def test_inputs_outside_the_merged_tree_are_compared(repository: Project, service: Service, name: str) -> None:
+    With `--base`, the plan is of the merged tree: it is refused on the branch, and applied once that is merged.
+    """
     file = generates(repository, name)
-    commit_meanwhile(repository)
-    said = save(repository, "--base", "main").out
+    git(repository.folder, "checkout", "-q", "main")
+    repository.commit("more.yaml", tags=[tag("THIRD-1")])
+    git(repository.folder, "checkout", "-q", "topic")
+    said = succeeds(repository, f"{SAVE} --base main").out
     assert name in said
     assert "more.yaml" not in said.partition("does not hold")[2].partition(";")[0]
+    assert_not_merged(repository, service)
     merge(repository)
-    file.write_text("name\nROW-2\n")
+    rows = file.read_text()
+    file.write_text(rows.replace("ROW-1", "ROW-2"))
     assert_not_merged(repository, service, name)
-    file.write_text("name\nROW-1\n")
-    assert_applied(repository)
-
-
-def test_files_that_are_no_inputs_do_not_matter(repository: Project) -> None:
-    """Untracked notes and reports, and the saved plan itself, are not compared."""
-    (repository.folder / "notes.txt").write_text("mine\n")
-    assert "does not hold" not in save(repository).out
-    (repository.folder / "notes.txt").unlink()
-    assert_applied(repository)
+    file.write_text(rows)
+    succeeds(repository, APPLY)
 
 
 def test_outside_git_nothing_is_compared(project: Project) -> None:
     project.wants(tags=[tag("FIRST-1")])
-    assert "does not hold" not in save(project).out
+    assert "does not hold" not in succeeds(project, SAVE).out
     assert project.run("show", "saved.plan", "--format", "json").document["basis"]["tree"] is None
-    assert_applied(project)
+    succeeds(project, APPLY)
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
@@ -207,11 +171,11 @@ def test_only_the_folder_of_the_project_counts(project: Project, tmp_path: Path,
     project.folder = outer / "project"
     if is_committed:
         commit_all(outer)
-    save(project)
+    succeeds(project, SAVE)
     (outer / "elsewhere.txt").write_text("changed\n")
     git(outer, "add", "project/manifests", "project/syncengine.yaml", "elsewhere.txt")
     git(outer, "commit", "-qm", "Elsewhere")
-    assert_applied(project)
+    succeeds(project, APPLY)
 
 
 def forge(project: Project, tree: Tree) -> None:
@@ -225,7 +189,7 @@ def test_a_forged_tree_is_refused_and_is_no_option_for_git(
     repository: Project, service: Service, tmp_path: Path
 ) -> None:
     """A tree such as `--output=FILE` must not make `git diff-tree` overwrite the file."""
-    save(repository)
+    succeeds(repository, SAVE)
     for name in ("a\0b", "x" * 5000):
         forge(repository, Tree("0" * 40, {name: "digest"}))
         assert_not_merged(repository, service, "files that are missing or different here")
@@ -248,12 +212,13 @@ NOBODY = 65_533
 @pytest.fixture
 def merged(project: Project) -> Project:
     """Three commits, the last of which reverts the second."""
-    git(project.folder, "init", "-q", "-b", "main")
-    (project.folder / ".gitignore").write_text("*.plan\n.syncengine/\n")
+    project.begin_git("*.plan", ".syncengine/")
     for tags in ([tag("FIRST-1")], [tag("FIRST-1"), tag("SECOND-1")], [tag("FIRST-1")]):
-        project.wants(tags=tags)
-        commit_all(project.folder)
+        project.commit(tags=tags)
     return project
+
+
+THIRD = [tag("FIRST-1"), tag("THIRD-1")]
 
 
 def in_another_clone(project: Project, revision: str, *arguments: str) -> Ended:
@@ -273,23 +238,17 @@ def sharing(project: Project, folder: Path) -> Project:
     return Project(folder, project.url, {**project.environ, "SYNCENGINE_STATE": state})
 
 
+def apply(project: Project, *words: str) -> Ended:
+    done = project.apply_unapproved(*words)
+    assert done.code == 0, done.out
+    return done
+
+
 def assert_older(project: Project, *revisions: str) -> None:
     """An apply of each of these revisions is refused in a clone without the newer ones."""
     for revision in revisions:
         refused = in_another_clone(project, revision, "apply", "-y", "--format", "json")
         assert (refused.code, refused.codes) == (5, ["older-commit"])
-
-
-def apply(project: Project, *words: str) -> Ended:
-    """Apply without a problem."""
-    done = project.run("apply", "-y", "--format", "json", *words)
-    assert done.code == 0, done.out
-    return done
-
-
-def commit_third(project: Project) -> str:
-    project.wants(tags=[tag("FIRST-1"), tag("THIRD-1")])
-    return commit_all(project.folder)
 
 
 @pytest.mark.parametrize("applied_before", ["HEAD", "HEAD~2"])
@@ -318,14 +277,14 @@ def test_a_saved_plan_is_recorded_with_the_commit_that_merged_it(merged: Project
     A saved plan that was killed is applied again.
     """
     git(merged.folder, "checkout", "-qb", "topic")
-    commit_third(merged)
-    assert merged.run("plan", "--out", "saved.plan").code == 0
+    merged.commit(tags=THIRD)
+    succeeds(merged, SAVE)
     git(merged.folder, "checkout", "-q", "main")
-    git(merged.folder, "commit", "-q", "--allow-empty", "-m", "Meanwhile")
+    git(merged.folder, *MEANWHILE)
     git(merged.folder, "merge", "-q", "--squash", "topic")
     git(merged.folder, "commit", "-qm", "Squash")
     merged.kill_during(service, "upsertTags", "apply", "saved.plan")
-    assert merged.run("apply", "saved.plan").code == 0
+    succeeds(merged, APPLY)
     (last, *_) = merged.runs()
     assert last["commit"] == git(merged.folder, "rev-parse", "HEAD")
     assert_older(merged, "main~1", "main~2")
@@ -334,12 +293,12 @@ def test_a_saved_plan_is_recorded_with_the_commit_that_merged_it(merged: Project
 
 def test_a_saved_plan_of_a_branch_does_not_make_its_base_older(merged: Project) -> None:
     apply(merged)
-    commit_third(merged)
+    merged.commit(tags=THIRD)
     git(merged.folder, "checkout", "-qb", "topic")
-    git(merged.folder, "commit", "-q", "--allow-empty", "-m", "Elsewhere")
-    assert merged.run("plan", "--out", "saved.plan").code == 0
+    git(merged.folder, *MEANWHILE)
+    succeeds(merged, SAVE)
     git(merged.folder, "checkout", "-q", "main")
-    assert merged.run("apply", "saved.plan").code == 0
+    succeeds(merged, APPLY)
     assert apply(merged).codes == []
 
 
@@ -362,7 +321,7 @@ def test_a_shallow_clone_forgets_no_older_commit(merged: Project) -> None:
         folder = merged.folder.parent / f"shallow-{depth}"
         git(merged.folder.parent, "clone", "-q", f"--depth={depth}", f"file://{merged.folder}", str(folder))
         apply(sharing(merged, folder), *words)
-        commit_third(merged)
+        merged.commit(tags=THIRD)
     assert_older(merged, "main~3")
 
 
@@ -394,7 +353,7 @@ def test_an_unrelated_commit_is_applied_with_a_warning(merged: Project) -> None:
     """After a forced push neither state nor clone show which commit is older."""
     apply(merged)
     git(merged.folder, "checkout", "-q", "--orphan", "other")
-    commit_third(merged)
+    merged.commit(tags=THIRD)
     done = in_another_clone(merged, "other", "apply", "-y", "--format", "json")
     assert (done.code, done.codes) == (0, ["unknown-ancestry"])
 
@@ -408,8 +367,8 @@ def test_a_checkout_that_git_cannot_read_gives_a_warning(merged: Project, servic
     apply(merged)
     merged.environ["SYNCENGINE_STATE"] = f"sqlite:///{tmp_path / 'elsewhere.db'}"
     apply(merged)
-    commit_third(merged)
-    assert merged.run("plan", "--out", "saved.plan").code == 0
+    merged.commit(tags=THIRD)
+    succeeds(merged, SAVE)
     for setting in (("core.repositoryFormatVersion", "1"), ("extensions.ofTheFuture", "true")):
         git(merged.folder, "config", *setting)
     refused = inside.run("plan", "--format", "json")
@@ -417,10 +376,8 @@ def test_a_checkout_that_git_cannot_read_gives_a_warning(merged: Project, servic
     planned = merged.run("plan", "--format", "json")
     assert planned.codes == ["unknown-ancestry"]
     assert "extension" in planned.document["diagnostics"][0]["message"]
-    asked = service.asked()
-    refused = merged.run("apply", "saved.plan", "--format", "json")
-    assert (refused.code, refused.codes, service.asked()) == (5, ["unknown-ancestry", "not-merged"], asked)
-    assert merged.run("apply", "saved.plan", "--allow-unmerged").code == 0
+    assert_not_merged(merged, service)
+    succeeds(merged, f"{APPLY} --allow-unmerged")
     merged.wants(tags=[tag("FIRST-1"), tag("THIRD-1", description="changed")])
     assert apply(merged).codes == ["unknown-ancestry"]
 
@@ -442,7 +399,7 @@ def foreign(merged: Project) -> Project:
             os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
     told = subprocess.run(["git", "-C", str(merged.folder), "status"], capture_output=True, text=True, check=False)
     assert "dubious ownership" in told.stderr
-    merged.wants(tags=[tag("FIRST-1"), tag("THIRD-1")])
+    merged.wants(tags=THIRD)
     return merged
 
 

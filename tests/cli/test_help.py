@@ -1,12 +1,17 @@
-"""Help pages, shell completion, colour, and times, which all commands read alike."""
+"""Help pages, shell completion, colour, times, and the libraries that commands load."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import subprocess
+import sys
+import textwrap
 import time
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
 
 import click
 import pytest
@@ -15,6 +20,8 @@ from syncengine.cli import SECTIONS, program
 from syncengine.cli.help import COMPLETION, SEE_GLOBAL, GlobalOption
 from syncengine.cli.option_types import FutureTime, PastTime
 from syncengine.cli.output import is_coloured
+from tests.contract.documents import APPLY, saved_approval
+from tests.contract.program import restore, surroundings
 
 from .program import Project, tag
 
@@ -40,29 +47,17 @@ def own(command: click.Command) -> list[click.Option]:
     return [each for each in options if not isinstance(each, GlobalOption)]
 
 
-def shared_by(command: click.Command) -> list[GlobalOption]:
-    return [each for each in command.params if isinstance(each, GlobalOption)]
-
-
-def indented(text: str) -> str:
-    return "".join(f"  {line}\n" for line in text.splitlines())
-
-
-COMPLETION_PART = f"""
-Shell completion for bash (for others, use zsh_source or fish_source):
-  {COMPLETION}
-"""
-
-
 def test_the_surface_stays_small() -> None:
     """The numbers of commands and of options are limited; `--format` is not counted, and each has the global ones."""
     others = [each for command in LEAVES.values() for each in own(command) if each.name != "format"]
     assert len(LEAVES) <= 44
     assert len(others) <= 125
-    shared = [each.name for each in shared_by(program)]
-    assert len(shared) == 11
-    for words, command in PAGES.items():
-        assert [each.name for each in shared_by(command)] == shared, words
+    shared = {
+        words: [each.name for each in command.params if isinstance(each, GlobalOption)]
+        for words, command in PAGES.items()
+    }
+    assert len(shared[""]) == 11
+    assert [words for words in shared if shared[words] != shared[""]] == []
 
 
 @pytest.mark.parametrize(
@@ -104,7 +99,9 @@ def test_a_page_explains_its_own_options_and_names_the_others(project: Project, 
     page = asked.out
     assert (asked.code, asked.err) == (0, "")
     assert (page.count("\nOptions:\n"), page.count("\nExample:\n")) == (1, 1)
-    assert page.endswith(f"\nExample:\n{indented(PAGES[words].epilog or '')}" + (COMPLETION_PART if not words else ""))
+    example = textwrap.indent(PAGES[words].epilog or "", "  ")
+    completion = "\n\nShell completion for bash (for others, use zsh_source or fish_source):\n  " + COMPLETION
+    assert page.endswith(f"\nExample:\n{example}{'' if words else completion}\n")
     assert ("--var-file" in page, f"\n{SEE_GLOBAL}\n" in page) == (not words, bool(words))
     assert all(f"{max(option.opts, key=len)}" in page for option in own(PAGES[words]))
     assert [line for line in page.splitlines() if len(line) > 80] == []
@@ -200,22 +197,16 @@ def test_colour_follows_the_environment_then_the_terminal(
     [
         ("plan", {}, False),
         ("plan", {"FORCE_COLOR": "1"}, True),
-        ("plan", {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
-        ("plan --no-color", {"FORCE_COLOR": "1"}, False),
         ("--no-color plan", {"FORCE_COLOR": "1"}, False),
     ],
 )
 def test_a_pipe_is_coloured_only_with_force_color(
     project: Project, words: str, environ: dict[str, str], coloured: bool
 ) -> None:
+    """A report in a file never is."""
     project.wants(tags=[tag("NEW-1")])
-    assert ("\x1b[" in project.run(*words.split(), environ=environ).out) is coloured
-
-
-def test_a_report_in_a_file_is_never_coloured(project: Project) -> None:
-    project.wants(tags=[tag("NEW-1")])
-    assert project.run("apply", "-y", "--report", "text=report.txt", environ={"FORCE_COLOR": "1"}).code == 0
-    assert "\x1b" not in (project.folder / "report.txt").read_text()
+    assert ("\x1b[" in project.run(*words.split(), "--report", "text=r.txt", environ=environ).out) is coloured
+    assert "\x1b" not in (project.folder / "r.txt").read_text()
 
 
 # --- `--since`, `--before` and `--until`, in any time zone
@@ -223,51 +214,56 @@ def test_a_report_in_a_file_is_never_coloured(project: Project) -> None:
 
 KINDS = {"since": PastTime, "before": PastTime, "until": FutureTime}
 TIMES = {
-    words: (option, command)
+    words: option
     for words, command in walked(program)
     for option in own(command)
     if option.name in KINDS and option.metavar != "FILE"
 }
-DAY = 86_400
-
-
-def value_of(kind: type[PastTime], text: str) -> float:
-    return kind().convert(text, None, None)
 
 
 def test_every_command_takes_times_alike() -> None:
     """Their options have the same type and placeholder. Only `plan --since` takes a file instead."""
     time_commands = {f"time {name}" for name in ("list", "inbox", "retry", "audit", "export")}
     assert set(TIMES) == {"drift", "state prune", "state quarantine"} | time_commands
-    for option, _ in TIMES.values():
+    for option in TIMES.values():
         assert (type(option.type), option.metavar) == (KINDS[option.name or ""], "T")
         assert "7d or 36h" in (option.help or "")
         assert "UTC" in (option.help or "")
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("7d", 7 * DAY), ("36h", 1.5 * DAY), ("90m", 5400), ("1.5h", 5400)])
-def test_a_duration_counts_from_now(text: str, seconds: float) -> None:
+def past(text: str) -> float:
+    return PastTime().convert(text, None, None)
+
+
+def future(text: str) -> float:
+    return FutureTime().convert(text, None, None)
+
+
+def test_a_duration_counts_from_now() -> None:
     """It counts back for a past time and forward for a future one."""
     now = time.time()
-    assert value_of(PastTime, text) == pytest.approx(now - seconds, abs=5)
-    assert value_of(FutureTime, text) == pytest.approx(now + seconds, abs=5)
+    for text, hours in {"7d": 168, "36h": 36, "90m": 1.5, "1.5h": 1.5}.items():
+        assert past(text) == pytest.approx(now - 3600 * hours, abs=5)
+        assert future(text) == pytest.approx(now + 3600 * hours, abs=5)
 
 
 @pytest.mark.parametrize(
-    ("text", "instant"),
+    ("read", "text", "instant"),
     [
-        ("2024-02-29", "2024-02-29T00:00:00+00:00"),
-        ("2024-02-29T09:00:00Z", "2024-02-29T09:00:00+00:00"),
-        ("2024-02-29t09:00:00.5+01:30", "2024-02-29T07:30:00.5+00:00"),
-        ("2024-02-29T09:00:00", "2024-02-29T09:00:00+00:00"),
-        ("2024-02-29T09:00", "2024-02-29T09:00:00+00:00"),
+        (past, "2024-02-29", "2024-02-29T00:00:00+00:00"),
+        (past, "2024-02-29T09:00:00Z", "2024-02-29T09:00:00+00:00"),
+        (past, "2024-02-29t09:00:00.5+01:30", "2024-02-29T07:30:00.5+00:00"),
+        (past, "2024-02-29T09:00:00", "2024-02-29T09:00:00+00:00"),
+        (past, "2024-02-29T09:00", "2024-02-29T09:00:00+00:00"),
+        (future, "2999-12-31", "3000-01-01T00:00:00+00:00"),
+        (future, "2999-12-31T09:00:00Z", "2999-12-31T09:00:00+00:00"),
     ],
 )
-def test_a_date_or_an_instant_is_in_utc_unless_it_says_otherwise(text: str, instant: str) -> None:
+def test_a_date_or_an_instant_is_in_utc_unless_it_says_otherwise(
+    read: Callable[[str], float], text: str, instant: str
+) -> None:
     """A date means the start of its day, and after `--until` and in the project file's `quarantine` its end."""
-    assert value_of(PastTime, text) == datetime.fromisoformat(instant).timestamp()
-    assert value_of(FutureTime, "2999-12-31") == datetime(3000, 1, 1, tzinfo=UTC).timestamp()
-    assert value_of(FutureTime, "2999-12-31T09:00:00Z") == datetime(2999, 12, 31, 9, tzinfo=UTC).timestamp()
+    assert read(text) == datetime.fromisoformat(instant).timestamp()
 
 
 def test_the_zone_of_the_computer_does_not_matter(project: Project) -> None:
@@ -278,41 +274,85 @@ def test_the_zone_of_the_computer_does_not_matter(project: Project) -> None:
         assert project.run(*words, environ=zone).document["before"].startswith("2024-03-01T00:00:00")
 
 
-WRONG = ("7", "-3d", "soon", "20240229", "2024-02-30", "2024-02-29T25:00:00Z", "2024-W05-1", "1709164800", "7d ")
-
-
-@pytest.mark.parametrize("text", WRONG)
-@pytest.mark.parametrize("kind", [PastTime, FutureTime])
-def test_anything_else_is_refused_in_one_sentence(kind: type[PastTime], text: str) -> None:
-    """A number without a unit is refused too, because seven seconds would find nothing and look like success."""
-    with pytest.raises(click.BadParameter) as refused:
-        value_of(kind, text)
-    assert refused.value.message == (
-        f"{text!r} is not a time: write a duration (7d, 36h), a date (2026-01-31) or an instant (2026-01-31T09:00:00Z)"
-    )
-
-
-MISPLACED: list[tuple[type[PastTime], str, str]] = [
-    (PastTime, "2999-01-01", "2999-01-01 is in the future"),
-    (FutureTime, "2024-02-29", "2024-02-29 is in the past"),
-    (FutureTime, "99999999d", "is after the year 9999"),
-    (PastTime, "0d", "'0d' must be longer than zero"),
-    (FutureTime, "0d", "'0d' must be longer than zero"),
+NO_TIMES = ("7", "-3d", "soon", "20240229", "2024-02-30", "2024-02-29T25:00:00Z", "2024-W05-1", "1709164800", "7d ")
+FORMS = "write a duration (7d, 36h), a date (2026-01-31) or an instant (2026-01-31T09:00:00Z)"
+REFUSED = [
+    *((read, text, f"{text!r} is not a time: {FORMS}") for read in (past, future) for text in NO_TIMES),
+    (past, "2999-01-01", "2999-01-01 is in the future"),
+    (future, "2024-02-29", "2024-02-29 is in the past"),
+    (future, "99999999d", "is after the year 9999"),
+    *((read, "0d", "'0d' must be longer than zero") for read in (past, future)),
 ]
+"""Seven seconds would find nothing and look like success; with a wrong year a command would prune everything."""
 
 
-@pytest.mark.parametrize(("kind", "text", "says"), MISPLACED)
-def test_a_time_on_the_wrong_side_of_now_is_refused(kind: type[PastTime], text: str, says: str) -> None:
-    """With a wrong year a command would find no drift, prune everything or end a quarantine at once."""
-    with pytest.raises(click.BadParameter, match=says):
-        value_of(kind, text)
+@pytest.mark.parametrize(("read", "text", "says"), REFUSED)
+def test_what_is_no_time_or_on_the_wrong_side_of_now_is_refused(
+    read: Callable[[str], float], text: str, says: str
+) -> None:
+    with pytest.raises(click.BadParameter) as refused:
+        read(text)
+    assert says in refused.value.message
 
 
-@pytest.mark.parametrize("words", TIMES)
-def test_every_command_refuses_alike(project: Project, words: str) -> None:
-    """The message is the same for each command; an empty value is reported as empty."""
-    option, _ = TIMES[words]
-    for text, says in (("7", "'7' is not a time: write a duration"), ("", " is empty, perhaps because a variable")):
-        done = project.run(*words.split(), option.opts[0], text)
-        assert (done.code, says in done.err, f"syncengine {words}" in done.err) == (64, True, True), done.err
-        assert "reviewed plan" not in done.err
+# --- commands do not load libraries that they do not need, of which each takes longer than a plan of ten tags
+
+
+HEAVY = {"jinja2", "ruamel.yaml", "httpx", "h11", "sqlalchemy", "deepdiff", "starlette", "uvicorn", "rich"}
+PLAIN = "tags:\n" + "".join(f"  - {{name: Matter {n:04}, keywords: [docket {n:04}]}}\n" for n in range(600))
+"""Large enough that the fast reader and the cache are used."""
+PROGRAM = """\
+import json, sys
+from syncengine.cli import main
+try:
+    main()
+except SystemExit as ended:
+    print(json.dumps([ended.code or 0, sorted(sys.modules)]), file=sys.stderr)
+"""
+
+
+def loaded(folder: Path, *arguments: str) -> set[str]:
+    """The modules that are loaded when the program ends."""
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    environ = surroundings(folder)
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=True)
+    code, modules = json.loads(done.stderr.splitlines()[-1])
+    assert code in (0, 1, 2, 3, 4), done.stderr
+    return set(modules)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "m.yaml").write_text(PLAIN)
+    return tmp_path
+
+
+@pytest.mark.parametrize("words", ["--version", "plan --help", "plan --sandbox", "validate"])
+def test_nothing_heavy_is_loaded(folder: Path, words: str) -> None:
+    """Neither without nor with a cache; not even pydantic for help, and SQLAlchemy only for a state."""
+    is_help = words in ("--version", "plan --help")
+    for _ in range(1 if is_help else 2):
+        found = loaded(folder, *words.split())
+        assert found & HEAVY == ({"sqlalchemy"} if "sandbox" in words else set())
+        assert ("pydantic" in found) == (not is_help)
+
+
+def test_a_csv_block_loads_templates_but_no_http_client(folder: Path) -> None:
+    """A manifest that generates tags from CSV loads jinja2, but neither httpx nor ruamel.yaml."""
+    (folder / "r.csv").write_text("n\nAlpha\n")
+    block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: '{{ row.n }}'}]\n"
+    (folder / "manifests" / "g.yaml").write_text(block)
+    found = loaded(folder, "plan", "--sandbox")
+    assert "jinja2" in found
+    assert found.isdisjoint({"ruamel.yaml", "httpx"})
+
+
+@pytest.mark.slow
+def test_only_showing_a_changed_group_loads_deepdiff(tmp_path: Path) -> None:
+    """All load pydantic, to validate files, posted groups or requests."""
+    folder = restore(tmp_path, "planned")
+    approved = [*APPLY, saved_approval(), "saved.plan"]
+    for words in (["state", "list"], ["time", "inbox"], ["time", "show", "g-changed"], approved):
+        found = loaded(folder, *words)
+        assert ("pydantic" in found, "deepdiff" in found) == (True, words[-1] == "g-changed"), words

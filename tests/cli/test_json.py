@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from syncengine.errors import Unreachable
 from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_REPORTS, VALIDATE_FORMATS
 from syncengine.render.ci import TEST_FORMATS
 from syncengine.render.schemas import SUFFIX, schemas
+from tests.manifest.loading import write
 from tests.support.formats import fitting
 
 from .program import REPOSITORY, Project, activity_type, category, ended, tag
@@ -29,28 +29,20 @@ from .test_help import LEAVES
 
 pytestmark = pytest.mark.slow
 
-MISTAKES = (("--xyzzy",), ("--config", "nowhere.yaml", "x", "x", "x", "x"))
-
-
-def prints_json(command: click.Command) -> bool:
-    choices = (
-        each.type.choices for each in command.params if each.name == "format" and isinstance(each.type, click.Choice)
-    )
-    return any("json" in each for each in choices)
-
-
-COMMANDS = sorted(words for words, command in LEAVES.items() if prints_json(command))
+COMMANDS = sorted(
+    words
+    for words, command in LEAVES.items()
+    for each in command.params
+    if each.name == "format" and isinstance(each.type, click.Choice) and "json" in each.type.choices
+)
 
 
 def test_each_command_prints_a_format_that_is_published() -> None:
     """docs/formats.md names the format of each command, and each format has a schema."""
     page = (REPOSITORY / "docs/formats.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `syncengine\.([\w-]+)/v1` \| (.+) \|$", page, re.MULTILINE)
-    assert {name for name, _ in rows} == {name.removesuffix(SUFFIX) for name in schemas()} - {
-        "manifest",
-        "policies",
-        "project",
-    }
+    files = {"manifest", "policies", "project"}
+    assert {name for name, _ in rows} == {name.removesuffix(SUFFIX) for name in schemas()} - files
     named = {command for _, cell in rows for command in re.findall(r"`([a-z ]+)`", cell)} - {"runs", "entries"}
     assert named == {*COMMANDS} - {"render"} | {"state export"}
 
@@ -58,7 +50,7 @@ def test_each_command_prints_a_format_that_is_published() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_prints_one_document_whatever_is_wrong(project: Project, command: str) -> None:
     """A misspelt option, an unknown environment or a missing project file gives a document that fits its schema."""
-    for mistake in MISTAKES:
+    for mistake in (("--xyzzy",), ("--config", "nowhere.yaml", "x", "x", "x", "x")):
         done = project.run(*command.split(), "--format", "json", *mistake)
         assert done.code in (1, 8, 64), done
         assert fitting(done.document) == ("report" if command == "apply" else "diagnostics")
@@ -67,17 +59,16 @@ def test_each_command_prints_one_document_whatever_is_wrong(project: Project, co
 PATHS = [
     ("validate", 0, "diagnostics"),
     ("plan", 0, "plan"),
-    ("plan --nope", 64, "diagnostics"),
     ("plan manifests/nowhere", 64, "diagnostics"),
     ("show nowhere.plan", 64, "diagnostics"),
     ("state show nonsense", 64, "diagnostics"),
     ("state show tag/NOWHERE", 1, "diagnostics"),
     ("aply", 64, "diagnostics"),
-    ("--env nowhere plan", 8, "diagnostics"),
     ("apply", 64, "report"),
-    ("apply -y --nope", 64, "report"),
-    ("apply -y --env nowhere", 8, "report"),
     ("apply -y", 0, "report"),
+    ("validate", 8, "diagnostics"),
+    ("plan", 8, "diagnostics"),
+    ("apply -y", 8, "report"),
     # The value of an option, or a word after another command, is not taken for the command.
     ("--env apply plan --nope", 64, "diagnostics"),
     ("plan --env apply --nope", 64, "diagnostics"),
@@ -90,22 +81,19 @@ PATHS = [
 
 @pytest.mark.parametrize(("words", "code", "format"), PATHS)
 def test_every_path_prints_one_document(project: Project, words: str, code: int, format: str) -> None:
-    """Success and every kind of error give one document, which is that of the command (docs/commands.md)."""
+    """Success and every kind of error give one document, which is that of the command (docs/commands.md).
+
+    With wrong manifests it has every finding with its file and line, and no state is created.
+    """
     project.wants(tags=[tag("NEW-1", category="fresh")], tagCategories=[category("fresh")])
+    if code == 8:
+        project.wants(tags=[{"nme": "BAD-1"}, {"name": "BAD-2", "descripton": "x"}])
     done = project.run(*words.split(), "--format", "json")
     assert (done.code, fitting(done.document)) == (code, format)
-
-
-@pytest.mark.parametrize(
-    ("words", "format"), [("validate", "diagnostics"), ("plan", "diagnostics"), ("apply -y", "report")]
-)
-def test_bad_manifests_print_one_document(project: Project, words: str, format: str) -> None:
-    """The document has every finding with its file and line, and no state is created."""
-    project.wants(tags=[{"nme": "BAD-1"}, {"name": "BAD-2", "descripton": "x"}])
-    done = project.run(*words.split(), "--format", "json")
-    assert (done.code, fitting(done.document)) == (8, format)
-    assert {(d["file"], d["line"]) for d in done.document["diagnostics"]} == {("manifests/all.yaml", n) for n in (2, 3)}
-    assert not (project.folder / ".syncengine" / "state.db").exists()
+    if code == 8:
+        found = {(each["file"], each["line"]) for each in done.document["diagnostics"]}
+        assert found == {("manifests/all.yaml", 2), ("manifests/all.yaml", 3)}
+    assert (project.folder / ".syncengine" / "state.db").exists() == (words == "apply -y" and code == 0)
 
 
 def test_an_incomplete_apply_prints_one_document_and_writes_every_report(project: Project, service: Service) -> None:
@@ -119,36 +107,23 @@ def test_an_incomplete_apply_prints_one_document_and_writes_every_report(project
     assert all("NEW-1" in (project.folder / f"report.{name}").read_text() for name in formats)
 
 
-@pytest.mark.parametrize(("format", "head"), [("markdown", "### No plan: 1 error."), ("html", "<!doctype html>")])
-def test_a_plan_that_cannot_be_made_says_so_in_the_format_that_was_asked_for(
-    project: Project, format: str, head: str
-) -> None:
-    """The error is printed in that format on stdout and as text on stderr."""
-    project.wants(tags=[tag("NEW-1", nope="x")])
-    done = project.run("plan", "--format", format)
-    assert (done.code, done.out.startswith(head)) == (8, True)
-    assert "error[unknown-field]" in done.err
-
-
 def test_a_refused_apply_lists_what_it_skipped(project: Project, service: Service) -> None:
     """Each result has the reason: a closed gate, another team, or an unreachable service."""
     project.settle(tags=[tag("HELD-1"), tag("HELD-2")])
     project.wants(tags=[tag("NEW-1")])
-    gate = project.run("apply", "-y", "--format", "json")
-    approval = project.approvals()
+    gate = project.apply_unapproved()
     service.fault("teamInfo", status=503, headers=AT_ONCE, times=None)
-    away = project.run("apply", "-y", *approval, "--format", "json")
+    away = project.apply()
     service.heal()
     service.choose(teamName="Somebody else")
-    other = project.run("apply", "-y", *approval, "--format", "json")
+    other = project.apply()
     told = [(d.code, d.document["status"], d.document["summary"]["skipped"]) for d in (gate, away, other)]
     assert told == [(4, "refused", 3), (9, "failed", 3), (7, "refused", 3)]
     for done in (gate, away, other):
         assert fitting(done.document) == "report"
         assert set(done.outcomes().values()) == {"skipped"}
-        assert {r["error"]["message"] for r in done.document["results"]} == {
-            done.document["diagnostics"][-1]["message"]
-        }
+        (message,) = {each["error"]["message"] for each in done.document["results"]}
+        assert message == done.document["diagnostics"][-1]["message"]
 
 
 BY_HAND = (
@@ -191,17 +166,25 @@ def test_each_command_warns_of_a_key_sent_in_clear_text(project: Project, servic
     assert (done.out + done.err).count("insecure-url") == 1
 
 
-@pytest.mark.parametrize("name", ["github", "gitlab", "sarif"])
-def test_other_formats_for_machines_contain_usage_errors(project: Project, name: str) -> None:
-    usage = project.run("validate", "--nope", "--format", name)
-    assert (usage.code, "No such option" in usage.out) == (64, True)
-    assert name == "github" or json.loads(usage.out)
-
-
-def test_a_usage_error_prints_one_document_on_stdout(project: Project) -> None:
-    """With `--report sarif=-`, the error is in that report and not in a second document."""
-    done = project.run("plan", "--format", "json", "--report", "sarif=-", "--misspelt")
-    assert (done.code, done.document["version"]) == (64, "2.1.0")
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ("validate --nope --format github", 64, "No such option"),
+        ("validate --nope --format gitlab", 64, "No such option"),
+        ("validate --nope --format sarif", 64, "No such option"),
+        ("plan --nope --format json --report sarif=-", 64, "2.1.0"),
+        ("plan --format markdown", 8, "### No plan: 1 error."),
+        ("plan --format html", 8, "<!doctype html>"),
+    ],
+)
+def test_errors_are_printed_in_the_format_that_was_asked_for(
+    project: Project, words: str, code: int, says: str
+) -> None:
+    """A report on stdout takes the place of the document. Stderr has the error as text."""
+    project.wants(tags=[tag("NEW-1", nope="x")])
+    done = project.run(*words.split())
+    assert (done.code, says in done.out, "error[" in done.err) == (code, True, True), done
+    assert not re.search("sarif|gitlab", words) or json.loads(done.out)
 
 
 # --- reports of a plan for every exit code
@@ -220,95 +203,66 @@ STARTS = {
 WORDS = [word for name in PLAN_REPORTS for word in ("--report", f"{name}=report.{name}")]
 
 
-@pytest.fixture
-def reported(project: Project) -> Iterator[Project]:
-    """A project with reports of an earlier plan. All of them must be replaced when the test ends."""
-    project.settle(**HELD)
-    for name in PLAN_REPORTS:
-        (project.folder / f"report.{name}").write_text(STARTS[name] + STALE)
-    yield project
-    assert [name for name in PLAN_REPORTS if STALE in (project.folder / f"report.{name}").read_text()] == []
-
-
-def reports(project: Project) -> str:
-    return (project.folder / "report.json").read_text()
-
-
 HELD = {"tags": [tag("HELD-1")], "activityTypes": [activity_type("A100")], "tagCategories": [category("gone")]}
-
-
-@pytest.mark.parametrize(
-    ("more", "code", "shown"),
-    [
-        ({}, 0, '"changes": []'),
-        ({"tags": [tag("HELD-1"), tag("NEW-1")]}, 2, "tag/NEW-1"),
-        ({"tagCategories": []}, 4, '"tripped": true'),
-    ],
+USAGE = (
+    *("--nope", "manifests/nowhere.yaml", "--target tag/NOWHERE", "--sweep --target tag/*", "--approve-deletes x"),
+    *("--report nonsense=x", "--out nowhere/plan.json"),
 )
-def test_0_2_and_4_have_the_plan(reported: Project, more: dict[str, Any], code: int, shown: str) -> None:
-    """`--detailed-exitcode` does not change the reports."""
-    reported.wants(**{**HELD, **more})
-    assert reported.run("plan", "--detailed-exitcode", *WORDS).code == code
-    assert shown in reports(reported)
+NO_SERVER = "postgresql+psycopg://127.0.0.1:9/none?connect_timeout=1"
+ENDS: list[tuple[int, str, str, dict[str, Any], dict[str, str]]] = [
+    (0, "", '"changes": []', {}, {}),
+    (2, "", "tag/NEW-1", {"tags": [tag("HELD-1"), tag("NEW-1")]}, {}),
+    (4, "", '"tripped": true', {"tagCategories": []}, {}),
+    (1, "", '"diagnostics": [', {}, {"SYNCENGINE_STATE": NO_SERVER}),
+    (1, "", '"diagnostics": [', {}, {"SYNCENGINE_STATE": "manifests"}),
+    (8, "", '"unknown-field"', {"tags": [tag("HELD-1", nope="x"), {"nme": "x"}]}, {}),
+    (8, "--env nowhere", '"error"', {}, {}),
+    (8, "--config bad.yaml", '"error"', {}, {}),
+    *((64, words, '"usage"', {}, {}) for words in USAGE),
+]
 
 
-def test_1_is_a_state_that_cannot_be_read(reported: Project) -> None:
-    """An unreachable database and a file that is no state are reported as errors."""
-    gone = "postgresql+psycopg://127.0.0.1:9/none?connect_timeout=1"
-    assert reported.run("plan", *WORDS, environ={"SYNCENGINE_STATE": gone}).code == 1
-    assert '"diagnostics": [' in reports(reported)
-    (reported.folder / "report.json").write_text(STARTS["json"] + STALE)
-    assert reported.run("plan", *WORDS, environ={"SYNCENGINE_STATE": "manifests"}).code == 1
+def stale(project: Project) -> dict[str, Path]:
+    """Write reports of an earlier plan, in every format, and return their files."""
+    files = {name: project.folder / f"report.{name}" for name in PLAN_REPORTS}
+    for name, file in files.items():
+        file.write_text(STARTS[name] + STALE)
+    return files
 
 
-def test_8_has_every_finding(reported: Project) -> None:
-    """The report has all errors of the manifests or of the project file."""
-    reported.wants(tags=[tag("HELD-1", nope="x"), {"nme": "x"}])
-    assert reported.run("plan", *WORDS).code == 8
-    assert reports(reported).count('"error"') >= 2
-    for more, settings in ((["--env", "nowhere"], "version: 1\n"), ([], "version: 7\n")):
-        (reported.folder / "syncengine.yaml").write_text(settings)
-        (reported.folder / "report.json").write_text(STARTS["json"] + STALE)
-        assert reported.run("plan", *WORDS, *more).code == 8
-        assert STALE not in reports(reported)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "--nope",
-        "manifests/nowhere.yaml",
-        "--target tag/NOWHERE",
-        "--sweep --target tag/*",
-        "--approve-deletes x",
-        "--report nonsense=x",
-        "--out nowhere/plan.json",
-    ],
-)
-def test_64_has_the_usage_error(reported: Project, words: str) -> None:
-    """A wrong command line replaces the reports as well, also in a folder that `-C` chooses before or after it."""
+@pytest.mark.parametrize(("code", "words", "shown", "sections", "environ"), ENDS)
+def test_every_plan_replaces_the_reports_of_an_earlier_one(
+    project: Project, code: int, words: str, shown: str, sections: dict[str, Any], environ: dict[str, str]
+) -> None:
+    """By the plan or by what is wrong, also in a folder that `-C` chooses before or after the command."""
+    project.settle(**HELD)
+    project.wants(**{**HELD, **sections})
+    write(project.folder, {"bad.yaml": "version: 7\n"})
     for start, end in (("-C project plan", ""), ("plan", "-Cproject")):
-        (reported.folder / "report.json").write_text(STARTS["json"] + STALE)
-        line = (*start.split(), *words.split(), *WORDS, *end.split())
-        assert reported.run(*line, cwd=reported.folder.parent).code == 64
-        assert '"usage"' in reports(reported)
+        files = stale(project)
+        line = (*start.split(), "--detailed-exitcode", *words.split(), *WORDS, *end.split())
+        assert project.run(*line, cwd=project.folder.parent, environ=environ).code == code
+        assert [name for name, file in files.items() if STALE in file.read_text()] == []
+        assert shown in files["json"].read_text()
 
 
-def test_130_says_that_it_was_interrupted(reported: Project) -> None:
+def test_130_says_that_it_was_interrupted(project: Project) -> None:
     """A plan that is interrupted while it waits for a source reports `interrupted`."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         source = f"sources: {{crm: {{http: 'http://127.0.0.1:{silent.getsockname()[1]}'}}}}"
-        reported.settings(source)
+        project.settings(source)
         block = "generate: [{forEach: {http: {source: crm, path: /}}, tags: [{name: '{{ row.no }}'}]}]"
-        (reported.folder / "manifests/all.yaml").write_text(block)
-        process = reported.fork("plan", *WORDS)
+        write(project.folder, {"manifests/all.yaml": block})
+        files = stale(project)
+        process = project.fork("plan", *WORDS)
         silent.settimeout(60)
         connection, _ = silent.accept()
         with connection:
             process.send_signal(signal.SIGINT)
             done = ended(process)
     assert done.code == 130
-    assert '"interrupted"' in reports(reported)
+    assert [name for name, file in files.items() if STALE in file.read_text()] == []
+    assert '"interrupted"' in files["json"].read_text()
 
 
 def test_an_internal_error_is_reported_without_its_message(tmp_path: Path) -> None:
@@ -328,12 +282,13 @@ def test_an_internal_error_is_reported_without_its_message(tmp_path: Path) -> No
         assert "secret" not in file.read_text()
 
 
-def test_a_report_that_cannot_be_written_does_not_stop_the_others(reported: Project) -> None:
+def test_a_report_that_cannot_be_written_does_not_stop_the_others(project: Project) -> None:
     """`plan` exits with 1 and names the failed report, below the plan, which took its time."""
-    (reported.folder / "folder").mkdir()
-    done = reported.run("plan", "--report", "json=folder", *WORDS)
+    write(project.folder, {"manifests/all.yaml": "tags: []", "folder/kept": ""})
+    done = project.run("plan", "--report", "json=folder", *WORDS)
     assert (done.code, "No changes" in done.out, "error[report-file]" in done.err) == (1, True, True), done.err
     assert "the report folder cannot be written" in done.err
+    assert all((project.folder / f"report.{name}").exists() for name in PLAN_REPORTS)
 
 
 def test_every_plan_report_format_can_report_errors() -> None:

@@ -50,6 +50,8 @@ EMPTY = [
 ]
 """Each option or argument that is empty is named: a variable may not be set."""
 UNDO = "plan --undo RUN"
+STATE = ".syncengine/"
+"""May change: it may record a refused run."""
 MISTAKES = [
     *((words, "error[usage]: nope.json: no such file or folder\n") for words in MISSING),
     *((words, f"{name} is empty, perhaps because a variable is not set") for words, name in EMPTY),
@@ -68,6 +70,8 @@ MISTAKES = [
     ("plan syncengine.yaml", "is no manifest of this project: name manifests, or nothing for all"),
     ("apply -y --approve-deletes all", "'all' is not an approval: copy the whole COUNT@HASH"),
     ("apply -y --target 'tag/*' --sweep", "--sweep"),
+    ("drift --since 7", "'7' is not a time: write a duration"),
+    ("state prune --before ''", " is empty, perhaps because a variable"),
     ("drift --exclude 'HR-*'", "did you mean `tag/HR-*`?"),
     *(
         (f"{command} {option} {name}", says)
@@ -113,19 +117,14 @@ def applied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 @pytest.mark.parametrize(("words", "says"), MISTAKES)
 def test_a_mistake_is_refused_with_its_cure_before_any_work(applied: Project, words: str, says: str) -> None:
     """The message is one `error[usage]` in our own words on stderr, and no file is changed."""
-    before = files(applied)
+    kept = {name: content for name, content in applied.files().items() if not name.startswith(STATE)}
     done = applied.run(*shlex.split(words))
     shown = done.out + done.err
     assert (done.code, shown.count("error[usage]: "), "Error:" in shown) == (64, 1, False), done
     assert done.out == "" or "validate" in words
     assert says in shown
     assert says != UNDO or "--redo" not in shown
-    assert files(applied) == before
-
-
-def files(project: Project) -> dict[str, bytes]:
-    """All but the state, which may record a refused run."""
-    return {name: content for name, content in project.files().items() if not name.startswith(".syncengine/")}
+    assert {name: content for name, content in applied.files().items() if not name.startswith(STATE)} == kept
 
 
 @pytest.mark.parametrize("words", ["show", "forget -y", "erase -y", "quarantine --reason x"])

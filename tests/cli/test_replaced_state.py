@@ -20,11 +20,6 @@ ONE = [tag(f"MAT-{n:04}", metadata={"A": "x"}) for n in range(4)]
 TWO = [tag(f"MAT-{n:04}", metadata={"A": "y"}) for n in range(4)]
 
 
-def put_in_its_place(backup: Path, state: Path) -> None:
-    new = Path(shutil.copy(backup, state.with_name("new")))
-    new.replace(state)
-
-
 def copy_over(backup: Path, state: Path) -> None:
     """Restore into the same file, as SQLite's own tools do."""
     with closing(sqlite3.connect(backup)) as source, closing(sqlite3.connect(state)) as target:
@@ -35,7 +30,7 @@ STRIKES: dict[str, Callable[[Path, Path], object]] = {
     "its folder is removed": lambda backup, state: shutil.rmtree(state.parent),
     "it is removed": lambda backup, state: state.unlink(),
     "it is renamed": lambda backup, state: state.rename(state.with_name("old.db")),
-    "a backup is put in its place": put_in_its_place,
+    "a backup is put in its place": lambda backup, state: Path(shutil.copy(backup, f"{state}.new")).replace(state),
     "a backup is copied over it": copy_over,
     "its log is removed": lambda backup, state: Path(f"{state}-wal").unlink(),
 }
@@ -99,13 +94,18 @@ DATABASES = {
 }
 
 
+def emptied(server: Server, project: Project) -> None:
+    """Give the project a state in a new database of the server."""
+    server.sql("DROP DATABASE IF EXISTS st WITH (FORCE)", "CREATE DATABASE st")
+    project.environ["SYNCENGINE_STATE"] = server.url(database="st")
+
+
 @pytest.fixture
 def on_a_server(project: Project, server: Server) -> Project:
     """A project whose state is the database `st` of a PostgreSQL server."""
-    server.sql("DROP DATABASE IF EXISTS st", "DROP DATABASE IF EXISTS before", "CREATE DATABASE st")
-    project.environ["SYNCENGINE_STATE"] = server.url(database="st")
-    project.wants(tags=ONE)
-    assert project.run("apply", "-y").code == 0
+    server.sql("DROP DATABASE IF EXISTS before")
+    emptied(server, project)
+    project.settle(tags=ONE)
     return project
 
 
@@ -144,33 +144,6 @@ def test_a_state_lost_during_an_apply_is_reported_and_the_next_apply_converges(
 
 FIRST = [tag("A", description="one")]
 SECOND = [tag("A", description="two"), tag("B")]
-Backup = tuple[Callable[[], None], Callable[[], None]]
-STATES = ["file", "server"]
-
-
-@pytest.fixture(params=STATES)
-def backup(request: pytest.FixtureRequest, project: Project) -> Backup:
-    """Functions that back up the project's state and restore the backup."""
-    if request.param == "file":
-        state, kept = project.folder / ".syncengine" / "state.db", project.folder / "yesterday.db"
-        return (lambda: copy(state, kept)), (lambda: copy(kept, state))
-    server: Server = request.getfixturevalue("server")
-    server.sql("DROP DATABASE IF EXISTS yesterday WITH (FORCE)")
-    emptied(server, project)
-    return (
-        lambda: server.sql("CREATE DATABASE yesterday TEMPLATE st"),
-        lambda: server.sql("DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st TEMPLATE yesterday"),
-    )
-
-
-def copy(source: Path, target: Path) -> None:
-    shutil.copy(source, target)
-
-
-def emptied(server: Server, project: Project) -> None:
-    """Give the project a state in a new database of the server."""
-    server.sql("DROP DATABASE IF EXISTS st WITH (FORCE)", "CREATE DATABASE st")
-    project.environ["SYNCENGINE_STATE"] = server.url(database="st")
 
 
 def applied(project: Project, tags: list[Json], *words: str) -> None:
@@ -178,26 +151,25 @@ def applied(project: Project, tags: list[Json], *words: str) -> None:
     assert project.run("apply", "-y", *words).code == 0
 
 
+SET_BACK = ("DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st TEMPLATE yesterday")
 USES_A_STATE = (
     *("plan", "apply -y", "drift", "state forget tag/A -y", "state quarantine", "time pull", "plan --undo last"),
 )
 """Commands that would act on what the state lacks."""
 
 
-def test_a_state_that_was_set_back_is_refused_until_it_is_accepted(
-    project: Project, service: Service, backup: Backup
-) -> None:
+def test_a_state_that_was_set_back_is_refused_until_it_is_accepted(project: Project, service: Service) -> None:
     """Otherwise the plan that reverts SECOND would be empty. Commands that only read warn each time.
 
     `state restore` accepts it, and so does an import of its own export; a folder without memory, as a fresh clone,
     cannot notice it.
     """
-    keep, bring_back = backup
+    state, backup = project.folder / ".syncengine" / "state.db", project.folder / "yesterday.db"
     project.settings("postedTime: {deliver: [{name: out, jsonl: {path: out.jsonl}}]}")
     applied(project, FIRST)
-    keep()
+    shutil.copy(state, backup)
     applied(project, SECOND)
-    bring_back()
+    shutil.copy(backup, state)
     project.wants(tags=FIRST)
     asked = service.asked()
     for command in (*USES_A_STATE, *USES_A_STATE, "state prune --before 7d -y"):
@@ -213,34 +185,33 @@ def test_a_state_that_was_set_back_is_refused_until_it_is_accepted(
     assert project.run("apply", "-y").code == 0
     assert [held["description"] for held in service.holds()["tags"] if held["name"] == "A"] == ["one"]
     assert project.run("plan", "--detailed-exitcode").code == 0
-    bring_back()
+    shutil.copy(backup, state)
     assert project.run("plan").code == 4
     assert project.run("state", "import", "state.jsonl", "-y").code == 0
     assert project.run("plan", "--detailed-exitcode").code == 2
-    bring_back()
+    shutil.copy(backup, state)
     shutil.rmtree(project.folder / ".syncengine" / "seen")
     assert project.run("plan", "--detailed-exitcode").code == 0
 
 
-@pytest.mark.parametrize("backup", ["file"], indirect=True)
-def test_a_lock_in_a_state_that_was_set_back_can_be_ended(project: Project, backup: Backup) -> None:
+def test_a_lock_in_a_state_that_was_set_back_can_be_ended(project: Project) -> None:
     """`state restore` needs the lock, so `state unlock` must work before it."""
-    keep, bring_back = backup
+    state, backup = project.folder / ".syncengine" / "state.db", project.folder / "yesterday.db"
     applied(project, FIRST)
     lock = project.run("state", "lock", "--format", "json").document["lock"]["id"]
-    keep()
+    shutil.copy(state, backup)
     assert project.run("state", "unlock", lock).code == 0
     applied(project, FIRST)
-    bring_back()
+    shutil.copy(backup, state)
     assert project.run("plan").code == 4
     assert project.run("state", "unlock", lock).code == 0
     assert project.run("state", "restore", "-y").code == 0
 
 
-@pytest.mark.parametrize("backup", ["server"], indirect=True)
-def test_a_restored_state_is_accepted_in_all_clones(project: Project, backup: Backup) -> None:
+def test_a_restored_state_is_accepted_in_all_clones(project: Project, server: Server) -> None:
     """A further set-back is noticed by each clone, even one to a time before the accepted state."""
-    keep, bring_back = backup
+    server.sql("DROP DATABASE IF EXISTS yesterday WITH (FORCE)")
+    emptied(server, project)
     applied(project, FIRST)
     clone = Project(project.folder.with_name("clone"), project.url, project.environ)  # remembers the state separately
 
@@ -249,16 +220,16 @@ def test_a_restored_state_is_accepted_in_all_clones(project: Project, backup: Ba
 
     clone.wants(tags=FIRST)
     assert plans() == [0, 0]
-    keep()
+    server.sql("CREATE DATABASE yesterday TEMPLATE st")
     applied(clone, SECOND)
     assert plans() == [0, 0]
-    bring_back()
+    server.sql(*SET_BACK)
     assert plans() == [4, 4]
     assert project.run("state", "restore", "-y").code == 0
     assert plans() == [0, 0]
     applied(clone, SECOND)
     assert project.run("plan").code == 0
-    bring_back()
+    server.sql(*SET_BACK)
     assert plans() == [4, 4]
 
 
@@ -287,7 +258,7 @@ def test_pruning_and_many_runs_are_no_set_back(project: Project) -> None:
     assert project.run("plan", "--detailed-exitcode").code == 0
 
 
-@pytest.mark.parametrize("kind", STATES)
+@pytest.mark.parametrize("kind", ["file", "server"])
 def test_a_lost_state_is_not_replaced_by_a_new_one(
     project: Project, service: Service, request: pytest.FixtureRequest, kind: str
 ) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
@@ -202,16 +201,13 @@ def test_what_is_hidden_or_secret_is_no_manifest(project: Project, name: str) ->
 def test_a_volume_of_kubernetes_is_read(project: Project) -> None:
     """The files of a mounted volume are links through `..data`; manifests and data are read through them."""
     block = "generate:\n  - forEach: {csv: ../data/r.csv}\n    tags: [{name: '{{ row.n }}'}]\n"
-    _volume(project.folder / "manifests", "m.yaml", block)
-    _volume(project.folder / "data", "r.csv", "n\nA-1\n")
+    for name, text in {"manifests/m.yaml": block, "data/r.csv": "n\nA-1\n"}.items():
+        place = project.folder / name
+        write(place.parent, {f"..2026_01_01/{place.name}": text})
+        (place.parent / "..data").symlink_to("..2026_01_01")
+        place.symlink_to(f"..data/{place.name}")
     for command in (("validate",), ("plan",), ("fmt", "--diff")):
         done = project.run(*command)
         assert done.code == 0, (done.out, done.err)
     (planned,) = project.run("plan", "--format", "json").document["changes"]
     assert (planned["address"], planned["source"]["data"]) == ("tag/A-1", {"file": "data/r.csv", "row": 2})
-
-
-def _volume(folder: Path, name: str, text: str) -> None:
-    write(folder, {f"..2026_01_01/{name}": text})
-    (folder / "..data").symlink_to("..2026_01_01")
-    (folder / name).symlink_to(f"..data/{name}")

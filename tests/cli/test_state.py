@@ -7,11 +7,11 @@ import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from syncengine.project.references import canonical_url
+from tests.manifest.loading import write
 from tests.support.git import commit_all, git
 
 from .program import Ended, Project, category, tag
@@ -57,29 +57,30 @@ def test_history_lists_runs_or_the_changes_of_one_resource(held: Project) -> Non
     assert "apply" in held.run("state", "history").out
 
 
-def test_refused_runs_are_recorded(held: Project, service: Service) -> None:
-    """The history has their exit code, reason and CI actor, even while another run holds the lock; no plan is in it."""
+def test_refused_runs_are_recorded(held: Project) -> None:
+    """The history has their exit code, reason and CI actor, even while a person holds the lock; no plan is in it.
+
+    An apply names the reason of the lock, and to unlock it needs its id.
+    """
     told: list[Json] = []
 
-    def refused(*words: str) -> None:
+    def refused(*words: str) -> Ended:
         done = held.run("apply", *words, environ={"GITHUB_ACTOR": "octo"})
         told.append(held.runs()[0])
         assert told[-1]["exitCode"] == done.code, done
+        return done
 
-    lock = held.run("state", "lock", "--format", "json").document["lock"]["id"]
+    lock = held.run("state", "lock", "--reason", "moving house", "--format", "json").document["lock"]["id"]
     held.wants(**MORE)
-    refused("-y", "--lock-timeout", "0s")
+    assert "moving house" in refused("-y", "--lock-timeout", "0s").err
     held.wants(tags=[tag("NEW-1", nmae="x")])
     refused("-y")
     assert held.run("plan").code == 8
     assert len(held.runs()) == 3
-    held.run("state", "unlock", lock)
+    assert held.run("state", "unlock", "another").code == 1
+    assert lock in held.run("state", "unlock", lock).out
     held.wants(**MORE)
     assert held.run("plan", "--out", "plan.json").code == 0
-    service.choose(teamName="Others")
-    refused("plan.json")
-    service.choose(teamName="Sandbox")
-    refused("-y", "--reviewed", "nowhere.json")
     held.settle(**{**HELD, "tags": [KEPT, tag("NEW-1", url="http://x")]})
     refused("plan.json")
     held.wants(tags=[])
@@ -88,8 +89,6 @@ def test_refused_runs_are_recorded(held: Project, service: Service) -> None:
     assert [(run["exitCode"], run["reason"].partition(":")[0]) for run in told] == [
         (6, "locked"),
         (8, "unknown-field"),
-        (7, "wrong-team"),
-        (5, "reviewed-missing"),
         (5, "stale-plan"),
         (4, "gate"),
     ]
@@ -101,8 +100,7 @@ def test_refused_runs_are_recorded(held: Project, service: Service) -> None:
 def test_a_report_says_when_where_and_by_whom(held: Project) -> None:
     """The report of an apply has team, commit, tree, actor, job, approvals and times; the history some of them."""
     held.wants(tags=[tag("NEW-1")])
-    git(held.folder, "init", "-q")
-    (held.folder / ".gitignore").write_text(".syncengine\n")
+    held.begin_git(".syncengine")
     head, tree = commit_all(held.folder), git(held.folder, "rev-parse", "HEAD^{tree}")
     environ = {"GITLAB_USER_LOGIN": "jd", "CI_JOB_URL": "https://ci.example.com/7"}
     refused = held.run("apply", "-y", "--format", "json", environ=environ)
@@ -132,26 +130,8 @@ def test_a_forgotten_row_is_created_again(held: Project, service: Service) -> No
     assert [str(change.key) for change in held.plan().changes] == ["tag/HELD-1"]
 
 
-def test_a_lock_by_hand_holds_until_it_is_unlocked_by_its_id(held: Project) -> None:
-    """A refused apply names the lock's reason, and unlocking needs its id."""
-    lock = held.run("state", "lock", "--reason", "moving house", "--format", "json").document["lock"]["id"]
-    refused = held.run("apply", "-y", "--lock-timeout", "0s")
-    assert (refused.code, "moving house" in refused.err) == (6, True)
-    assert held.run("state", "unlock", "another").code == 1
-    assert lock in held.run("state", "unlock", lock).out
-    assert not held.is_locked()
-
-
-def test_a_renamed_team_is_accepted_by_rebind(held: Project, service: Service) -> None:
-    """`state rebind` needs `-y` or an answer (docs/planning.md 1.6)."""
-    service.choose(teamName="Renamed")
-    assert held.run("state", "rebind").code == 64
-    assert held.run("state", "rebind", "-y", "--format", "json").document["team"] == "Renamed"
-    held.settle(**MORE)
-
-
 def test_plan_warns_of_another_service_and_apply_refuses_it(held: Project, service: Service) -> None:
-    """A service at another address may lack everything; `state rebind` accepts it.
+    """A service at another address may lack everything; `state rebind` accepts it, as it does a renamed team.
 
     A slash at the end, upper case in the host and the default port make no other address.
     """
@@ -164,7 +144,9 @@ def test_plan_warns_of_another_service_and_apply_refuses_it(held: Project, servi
             refused = there.run(*arguments, "--format", "json")
             assert (refused.code, refused.codes) == (7, ["other-service"]), refused.out
         assert other.asked() == []
-        assert there.run("state", "rebind", "-y").code == 0
+        other.choose(teamName="Renamed")
+        assert there.run("state", "rebind").code == 64
+        assert there.run("state", "rebind", "-y", "--format", "json").document["team"] == "Renamed"
         assert Project(held.folder, there.url.replace("http://127", "HTTP://127") + "/").run("apply", "-y").code == 0
     assert canonical_url("https://A.example:443/x/") == canonical_url("https://a.example/x") != "https://a.example"
 
@@ -184,17 +166,6 @@ def test_a_broken_or_mistyped_state_is_named(held: Project, service: Service, wo
     assert held.run("plan", environ={"SYNCENGINE_STATE": "./a=b@c.db"}).code == 0
 
 
-def test_a_plan_leaves_a_read_only_state_as_it_is(held: Project) -> None:
-    """`plan` takes no lock and writes no file next to the state (docs/planning.md 1.4, 1.5)."""
-    folder = held.folder / ".syncengine"
-    (folder / "state.db").chmod(0o400)
-    folder.chmod(0o500)
-    before = held.files()
-    code = held.run("plan", "--detailed-exitcode").code
-    folder.chmod(0o700)
-    assert (code, held.files()) == (0, before)
-
-
 # --- the first plan
 
 
@@ -208,14 +179,9 @@ def test_a_first_plan_says_that_there_is_no_state_and_how_to_adopt(project: Proj
     assert "no-state" in project.run("apply", "-y").out
     assert project.run("plan", "--format", "json").codes == []
     assert "no-state" not in project.run("apply", "-y").out
-
-
-def test_the_sandbox_holds_nothing_but_what_was_applied_to_it(project: Project) -> None:
-    """With `--sandbox` there is nothing to adopt: the note does not name `adopt`."""
-    project.wants(tags=[tag("A-1")])
+    # The sandbox holds nothing but what was applied to it, so that there is nothing to adopt.
     assert "syncengine adopt FILE" not in project.run("plan", "--sandbox").out
     assert project.run("plan", "--sandbox", "--format", "json").codes == ["no-state"]
-    assert "no-state" not in project.run("apply", "--sandbox", "-y").out
 
 
 # --- addresses with characters of globs
@@ -310,7 +276,10 @@ def test_an_erased_name_is_masked_in_texts_about_other_tags(project: Project, se
 
 
 def test_declared_or_unknown_tags_are_not_erased(project: Project) -> None:
-    """`state erase` also refuses without `-y`, and changes nothing."""
+    """`state erase` also refuses without `-y`, and changes nothing. Neither does `prune` make a state where none is."""
+    for words in (("erase", "tag/X", "-y"), ("prune", "--before", "1d", "-y")):
+        assert project.run("state", *words, "--format", "json").codes == ["no-state"]
+    assert not (project.folder / ".syncengine/state.db").exists()
     project.settle(tags=[*ACME, tag(PERSON)])
     project.settle(tags=ACME)
     before = project.rows()
@@ -377,13 +346,6 @@ def test_prune_removes_old_history(project: Project, service: Service) -> None:
     assert holding(project.folder, "her matter") == ["state.db"]  # the released tag's own row
 
 
-@pytest.mark.parametrize("words", [("erase", "tag/X", "-y"), ("prune", "--before", "1d", "-y")])
-def test_erase_and_prune_create_no_state(project: Project, words: tuple[str, ...]) -> None:
-    """A CI job would use an empty state as its own."""
-    assert project.run("state", *words, "--format", "json").codes == ["no-state"]
-    assert not (project.folder / ".syncengine/state.db").exists()
-
-
 def test_a_run_without_its_history_is_not_undone(project: Project, service: Service) -> None:
     """Neither is a run of which only changes in doubt are left; the message names `state prune`."""
     project.settle(tags=[tag("FIRST", description="one"), tag("SECOND")])
@@ -404,15 +366,6 @@ def test_a_run_without_its_history_is_not_undone(project: Project, service: Serv
 CATEGORIES = [category("acme"), category("other")]
 
 
-def commit(project: Project, file: str = "all.yaml", /, **sections: Any) -> str:
-    project.wants(file, **sections)
-    return commit_all(project.folder)
-
-
-def lose(project: Project) -> None:
-    shutil.rmtree(project.folder / ".syncengine")
-
-
 def rebuild(project: Project, *arguments: str, revision: str = "HEAD") -> Ended:
     return project.run("state", "rebuild", "--from-git", revision, "-y", *arguments)
 
@@ -420,19 +373,21 @@ def rebuild(project: Project, *arguments: str, revision: str = "HEAD") -> Ended:
 @pytest.fixture
 def kept(project: Project) -> Project:
     """A project in Git with two applied commits; the second removes a tag whose category stays."""
-    git(project.folder, "init", "-q", "-b", "main", ".")
-    (project.folder / ".gitignore").write_text(".syncengine/\n")
+    project.begin_git(".syncengine/")
     both = [tag("ACME-1", category="acme"), tag("ACME-2", category="acme", keywords=["of it"])]
     for tags in (both, both[:1]):
-        commit(project, tagCategories=CATEGORIES, tags=tags)
+        project.commit(tagCategories=CATEGORIES, tags=tags)
         assert project.apply().code == 0
     return project
 
 
 def test_a_lost_state_is_rebuilt_and_sent_again(kept: Project, service: Service) -> None:
-    """All rows are in doubt and have their source lines; the next apply sends them, and then there are no changes."""
+    """All rows are in doubt and have their source lines; the next apply sends them, and then there are no changes.
+
+    A state with rows is rebuilt only with `--replace`, which keeps the ids of the service and begins a new lineage.
+    """
     held, recorded = service.holds(), kept.rows()
-    lose(kept)
+    shutil.rmtree(kept.folder / ".syncengine")
     done = rebuild(kept, "--format", "json")
     head = git(kept.folder, "rev-parse", "HEAD")
     counts = {"commit": head, "rebuilt": 3, "diagnostics": []}
@@ -447,14 +402,9 @@ def test_a_lost_state_is_rebuilt_and_sent_again(kept: Project, service: Service)
     assert kept.apply().code == 0
     assert service.holds() == held
     assert kept.run("plan", "--detailed-exitcode").code == 0
-
-
-def test_a_state_with_rows_is_rebuilt_only_with_replace(kept: Project) -> None:
-    """With `--replace` the ids of the service are kept, and the state has a new lineage."""
-    before, lineage = kept.files()[".syncengine/state.db"], kept.plan().basis.lineage
+    rows, lineage = kept.rows(), kept.plan().basis.lineage
     refused = rebuild(kept)
-    assert (refused.code, "--replace" in refused.err) == (1, True)
-    assert kept.files()[".syncengine/state.db"] == before
+    assert (refused.code, "--replace" in refused.err, kept.rows() == rows) == (1, True, True)
     assert rebuild(kept, "--replace").code == 0
     assert kept.plan().basis.lineage != lineage
     shown = kept.run("state", "show", "category/acme", "--format", "json").document
@@ -468,7 +418,7 @@ def test_a_rebuild_is_a_run_of_the_history_and_uses_up_approvals(kept: Project) 
     git(kept.folder, "checkout", "-q", ".")
     kept.settings("approvals:", f"  - {approval}")
     head = commit_all(kept.folder)
-    lose(kept)
+    shutil.rmtree(kept.folder / ".syncengine")
     assert rebuild(kept).code == 0
     run = kept.runs()[0]
     assert (run["command"], run["commit"], run["outcome"]) == ("state rebuild", head, "complete")
@@ -479,14 +429,16 @@ def test_a_rebuild_is_a_run_of_the_history_and_uses_up_approvals(kept: Project) 
 
 
 def test_an_invalid_revision_is_refused_with_its_places(kept: Project) -> None:
-    """`state rebuild` exits with 8, names the file of each error, and creates no state."""
-    commit(kept, "broken.yaml", tags=[tag("NEW-1", nmae="x")])
-    lose(kept)
+    """`state rebuild` exits with 8, names the file of each error, and creates no state; nor do wrong arguments."""
+    kept.commit("broken.yaml", tags=[tag("NEW-1", nmae="x")])
+    shutil.rmtree(kept.folder / ".syncengine")
     refused = rebuild(kept, "--format", "json")
     assert (refused.code, [d["code"] for d in refused.document["diagnostics"]]) == (8, ["unknown-field"])
     assert refused.document["diagnostics"][0]["file"] == "manifests/broken.yaml"
+    kept.commit("broken.yaml", tags=[tag("NEW-1")])
+    for words in ((), ("--from-git", "nowhere", "-y"), ("--from-git", "HEAD")):
+        assert kept.run("state", "rebuild", *words).code == 64
     assert not (kept.folder / ".syncengine/state.db").exists()
-    commit(kept, "broken.yaml", tags=[tag("NEW-1")])
     assert rebuild(kept).code == 0
     assert "tag/NEW-1" in kept.rows()
 
@@ -502,35 +454,15 @@ def test_a_missing_commit_of_a_shallow_clone_is_reported_with_the_cure(kept: Pro
 
 
 def test_rows_of_databases_are_not_rebuilt(kept: Project) -> None:
-    """A warning names each block with such a source, and everything else is recorded."""
-    kept.settings("sources:", "  matters: {sql: {env: MATTERS}}")
+    """A warning names each block with such a source, and everything else is recorded, here of an environment."""
+    live = "environments: {live: {manifests: [live], state: live.db}}"
+    kept.settings("sources: {matters: {sql: {env: MATTERS}}}", live)
     rows = "{forEach: {sql: {source: matters, query: SELECT 1 AS n}}, tags: [{name: 'M-{{ row.n }}'}]}"
-    (kept.folder / "manifests/rows.yaml").write_text(f"generate:\n  - {rows}\n")
+    write(kept.folder, {"live/rows.yaml": f"generate:\n  - {rows}\ntags: [{{name: LIVE-1}}]\n"})
     commit_all(kept.folder)
-    lose(kept)
-    done = rebuild(kept, "--format", "json")
-    assert (done.code, done.document["rebuilt"]) == (0, 3)
+    done = rebuild(kept, "--env", "live", "--format", "json")
+    assert (done.code, done.document["rebuilt"]) == (0, 1)
+    assert kept.run("--env", "live", "state", "list").out.startswith("tag/LIVE-1 ")
     (found,) = done.document["diagnostics"]
     assert (found["severity"], found["code"], "matters" in found["message"]) == ("warning", "source-left-out", True)
-    assert (found["file"], found["line"]) == ("manifests/rows.yaml", 2)
-
-
-def test_an_environment_is_rebuilt_by_itself(kept: Project) -> None:
-    """Its own manifests at the commit are recorded in its own state."""
-    kept.settings("environments:", "  live: {manifests: [live], state: live.db}", "  test: {}")
-    (kept.folder / "live").mkdir()
-    (kept.folder / "live/all.yaml").write_text("tags: [{name: LIVE-1}]\n")
-    commit_all(kept.folder)
-    done = kept.run("--env", "live", "state", "rebuild", "--from-git", "HEAD", "-y")
-    assert done.code == 0, done.err
-    listed = kept.run("--env", "live", "state", "list", "--format", "json").document["resources"]
-    assert {row["address"]: row["status"] for row in listed} == {"tag/LIVE-1": "active"}
-
-
-@pytest.mark.parametrize("arguments", [(), ("--from-git", "nowhere", "-y"), ("--from-git", "HEAD")])
-def test_wrong_arguments_create_no_state(kept: Project, arguments: tuple[str, ...]) -> None:
-    """A missing revision, an unknown one, and a missing `-y` without a terminal are usage errors."""
-    lose(kept)
-    done = kept.run("state", "rebuild", *arguments)
-    assert done.code == 64, done.err
-    assert not (kept.folder / ".syncengine/state.db").exists()
+    assert (found["file"], found["line"]) == ("live/rows.yaml", 2)

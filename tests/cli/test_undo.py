@@ -63,15 +63,6 @@ def planned(project: Project, run: str = "last", *words: str) -> Json:
     return done.document
 
 
-def undo(project: Project, run: str = "last", *words: str) -> Json:
-    """Plan an undo, apply it with the approval that it needs, and return the plan."""
-    document = planned(project, run, "--out", "undo.plan", *words)
-    approve = document["gate"]["approve"]
-    done = project.run("apply", "undo.plan", "--format", "json", *(("--approve-deletes", approve) if approve else ()))
-    assert done.code == 0, done.out
-    return document
-
-
 def actions(document: Json) -> dict[str, str]:
     return {change["address"]: change["action"] for change in document["changes"]}
 
@@ -81,10 +72,13 @@ def kinds(document: Json) -> dict[str, str]:
     return {note["address"]: note["kind"] for note in document["notes"]}
 
 
-def last(project: Project, count: int = 1) -> str:
-    """The id of the last run, or of the one at position `count` from the end."""
-    with open_state(project.loaded().state, write=False) as state:
-        return state.runs(count)[-1].id
+def undo(project: Project, run: str = "last", *words: str) -> Json:
+    """Plan an undo, apply it with the approval that it needs, and return the plan."""
+    document = planned(project, run, "--out", "undo.plan", *words)
+    approve = document["gate"]["approve"]
+    done = project.run("apply", "undo.plan", "--format", "json", *(("--approve-deletes", approve) if approve else ()))
+    assert done.code == 0, done.out
+    return document
 
 
 # --- what an undo plans
@@ -95,7 +89,11 @@ def test_an_undo_restores_rows_and_deletes_nothing(project: Project, service: Se
     rows = changed(project)
     document = undo(project)
     assert actions(document) == {"category/acme": "update", "tag/EDITED": "update", "tag/MADE": "retire"}
-    assert kinds(document) == {"category/beta": "kept", "activity-type/A2": "kept", "tag/DROPPED": "managed"}
+    assert kinds(document) == {
+        "category/beta": "kept",
+        "activity-type/A2": "kept",
+        "tag/DROPPED": "managed",
+    }
     now = project.rows()
     assert {address: now[address] for address in rows} == rows
     assert {address: now[address]["status"] for address in now.keys() - rows.keys()} == {
@@ -108,27 +106,14 @@ def test_an_undo_restores_rows_and_deletes_nothing(project: Project, service: Se
     assert [*actions(reverted)] == ["activity-type/A2"]  # which the manifests declare
 
 
-def test_undoing_the_retirement_of_a_released_tag_releases_it_again(project: Project, service: Service) -> None:
-    """The tag has its keyword again, so that it tags time."""
-    kept = [tag("STAYS"), tag("OTHER")]
-    project.settle(tags=[tag("T"), *kept])
-    project.settle(tags=kept)
-    rows = project.rows()
-    project.settle(tags=kept, removed=[{"tag": "T", "as": "retire"}])
-    assert project.rows()["tag/T"]["status"] == "retired"
-    assert [change["reason"] for change in undo(project)["changes"]] == ["restored, then released again"]
-    assert project.rows() == rows
-    assert next(each for each in service.holds()["tags"] if each["name"] == "T")["keywords"] == ["T"]
-
-
 def test_what_another_run_changed_since_is_left_out_and_named(project: Project) -> None:
     """With `--force` it is undone as well."""
     for a, b in (("one", "one"), ("two", "two"), ("three", "two")):
         project.settle(tags=[tag("A", description=a), tag("B", description=b)])
-    run = last(project, 2)
+    run = project.run_id(2)
     document = planned(project, run)
     assert ([*actions(document)], document["undo"]["leftOut"]) == (["tag/B"], ["tag/A"])
-    assert last(project) in document["notes"][0]["message"]
+    assert project.run_id() in document["notes"][0]["message"]
     forced = planned(project, run, "--force")["changes"]
     assert {each["address"]: each["fields"][0]["after"] for each in forced} == {"tag/A": "one", "tag/B": "one"}
 
@@ -136,7 +121,7 @@ def test_what_another_run_changed_since_is_left_out_and_named(project: Project) 
 def test_a_later_run_blocks_an_undo_until_it_is_undone_too(project: Project) -> None:
     """So several runs can be undone, newest first. A redone run blocks again, and one with the same result does too."""
     settle(project, "one", "two", "three")
-    run = last(project, 2)
+    run = project.run_id(2)
 
     def left_out() -> list[str]:
         document = planned(project, run)
@@ -191,24 +176,10 @@ def test_a_rename_that_made_a_new_category_is_undone_and_redone(
     assert "instead of renaming category/old" in entries[1]["message"]
     undo(project)
     assert service.places() == {"T": "old", "U": None}
-    assert planned(project, last(project, 2))["changes"] == []
+    assert planned(project, project.run_id(2))["changes"] == []
     assert project.apply("--redo").code == 0
     assert service.places() == {"T": "new", "U": None}
     assert project.plan().changes == ()
-
-
-def test_a_category_renamed_twice_keeps_its_id(project: Project, service: Service) -> None:
-    """`--force` gives it the name from before the run, with all its tags."""
-    project.settle(tagCategories=[category("a")], tags=[tag("T", category="a"), tag("U")])
-    ids = service.category_ids()
-    project.settle(tagCategories=[category("b", previously=["a"])], tags=[tag("T", category="b"), tag("U")])
-    run, renamed = last(project), [category("c", previously=["b"])]
-    project.settle(tagCategories=renamed, tags=[tag("T", category="c"), tag("U", category="c")])
-    formers = {each["address"]: each.get("previously") for each in undo(project, run, "--force")["changes"]}
-    assert formers == {"category/a": "c", "tag/T": None}
-    assert service.category_ids() == ids
-    assert project.rows()["tag/U"]["fields"]["category"] == "a"
-    assert planned(project, run, "--force")["changes"] == []
 
 
 def test_undoing_a_change_to_private_needs_an_approval(project: Project) -> None:
@@ -349,7 +320,7 @@ def test_an_undo_can_be_undone_and_a_run_redone(project: Project) -> None:
 def test_each_undone_run_is_remembered_until_a_third_value_is_applied(project: Project) -> None:
     """After two runs that changed a tag are undone, the manifests of either are refused, also with a further change."""
     settle(project, "one", "two", "three")
-    runs = {"two": last(project, 2), "three": last(project)}
+    runs = {"two": project.run_id(2), "three": project.run_id()}
     undo(project)
     undo(project, runs["two"], "--force")
     for word, run in runs.items():
@@ -363,7 +334,7 @@ def test_each_undone_run_is_remembered_until_a_third_value_is_applied(project: P
 def test_an_undo_that_restores_an_undone_change_ends_its_memory(project: Project) -> None:
     """A revert is undone, and then the run that it reverted; the manifests of both may be applied."""
     settle(project, "one", "two", "one")
-    run = last(project, 2)
+    run = project.run_id(2)
     undo(project)
     undo(project, run, "--force")
     settle(project, "one", "two")
@@ -377,7 +348,7 @@ def test_an_undo_with_a_selection_undoes_only_that_part(project: Project) -> Non
         document = planned(project, "last", *words)
         (found,) = document["diagnostics"]
         assert (document["changes"], found["code"]) == ([], "nothing-selected")
-        assert f"no change of run {last(project)}" in found["message"]
+        assert f"no change of run {project.run_id()}" in found["message"]
     assert undo(project, "last", "--target", "tag/A")["diagnostics"] == []
     rows = project.rows()
     assert [rows[name]["fields"]["description"] for name in ("tag/A", "tag/B")] == ["one", "two"]
@@ -397,27 +368,20 @@ def test_export_and_import_keep_what_was_undone(project: Project, tmp_path: Path
 # --- which run, and what is refused
 
 
-def test_the_last_run_is_the_last_that_changed_something(project: Project, service: Service) -> None:
-    """`--undo last` skips runs that only sent the same values again."""
-    settle(project, "one")
-    project.wants(tags=described("two"))
-    project.kill_during(service, "upsertTags", "apply", "-y")
-    assert project.apply().code == 0
-    assert project.apply("--reassert").code == 0
-    undo(project)
-    assert [each.get("description") for each in service.holds()["tags"]] == ["one", None]
-
-
 def test_only_a_run_that_changed_something_can_be_undone(project: Project) -> None:
-    """Refused and empty runs cannot be undone, and `last` skips them. The begin of an id is enough."""
+    """Refused and empty runs cannot be undone, and `last` skips them, also if they sent the same values again.
+
+    The begin of an id is enough.
+    """
     assert "no run of this state" in project.run("plan", "--undo", "last").err
     settle(project, "one")
-    first = last(project)
+    first = project.run_id()
+    assert project.apply("--reassert").code == 0
     assert project.apply().code == 0
-    empty = last(project)
+    empty = project.run_id()
     project.wants(tags=[])
     assert project.run("apply", "-y").code == 4
-    for run, says in ((empty, "changed nothing"), (last(project), "was refused")):
+    for run, says in ((empty, "changed nothing"), (project.run_id(), "was refused")):
         done = project.run("plan", "--undo", run)
         assert (done.code, says in done.err) == (64, True), done.err
     assert planned(project)["undo"]["run"] == planned(project, first[:6])["undo"]["run"] == first
@@ -439,7 +403,7 @@ def test_a_plan_that_only_claims_to_be_an_undo_is_refused(project: Project) -> N
     """A forged undo could otherwise apply what was undone."""
     changed(project)
     undo(project)
-    undone_by = last(project)
+    undone_by = project.run_id()
     assert project.run("plan", "--out", "forged.plan").code == 0
     path = project.folder / "forged.plan"
     for run in (undone_by, "nosuchrun"):
@@ -453,51 +417,44 @@ def test_a_plan_that_only_claims_to_be_an_undo_is_refused(project: Project) -> N
 # --- in Git
 
 
-@pytest.fixture
-def in_git(project: Project) -> Project:
-    git(project.folder, "init", "-q", "-b", "main")
-    (project.folder / ".gitignore").write_text("*.plan\n.syncengine\n")
-    return project
-
-
-def test_an_undo_prints_the_git_revert_of_its_commit(in_git: Project) -> None:
+def test_an_undo_prints_the_git_revert_of_its_commit(project: Project) -> None:
     """For a merge it has `-m 1`. A run with uncommitted manifests has none."""
-    folder = in_git.folder
-    in_git.wants(tags=described("one"))
-    commit_all(folder)
-    assert in_git.apply().code == 0
+    folder = project.folder
+    project.begin_git("*.plan", ".syncengine")
+    project.commit(tags=described("one"))
+    assert project.apply().code == 0
     git(folder, "checkout", "-qb", "topic")
-    in_git.wants(tags=described("two"))
-    commit_all(folder)
+    project.commit(tags=described("two"))
     git(folder, "checkout", "-q", "main")
     git(folder, "merge", "-q", "--no-ff", "--no-edit", "topic")
-    assert in_git.apply().code == 0
+    assert project.apply().code == 0
     command = f"git revert -m 1 {git(folder, 'rev-parse', '--short=12', 'HEAD')}"
-    assert planned(in_git)["undo"]["revert"] == command
-    assert f": `{command}`." in " ".join(in_git.run("plan", "--undo", "last").out.split())
-    settle(in_git, "three")
-    assert planned(in_git)["undo"]["revert"] is None
+    assert planned(project)["undo"]["revert"] == command
+    assert f": `{command}`." in " ".join(project.run("plan", "--undo", "last").out.split())
+    settle(project, "three")
+    assert planned(project)["undo"]["revert"] is None
 
 
-def test_an_undo_is_not_compared_with_the_checked_out_tree(in_git: Project) -> None:
+def test_an_undo_is_not_compared_with_the_checked_out_tree(project: Project) -> None:
     """It comes from the history, so it is never refused as `not-merged`."""
-    changed(in_git)
-    commit_all(in_git.folder)
-    document = planned(in_git, "last", "--out", "undo.plan")
+    project.begin_git("*.plan", ".syncengine")
+    changed(project)
+    commit_all(project.folder)
+    document = planned(project, "last", "--out", "undo.plan")
     assert (document["commit"], document["basis"]["tree"]) == (None, None)
-    in_git.wants(**BEFORE)
-    commit_all(in_git.folder)
+    project.commit(**BEFORE)
     approve = document["gate"]["approve"]
-    assert in_git.run("apply", "undo.plan", *(("--approve-deletes", approve) if approve else ())).code == 0
+    assert project.run("apply", "undo.plan", *(("--approve-deletes", approve) if approve else ())).code == 0
 
 
-def test_a_forged_commit_of_a_run_is_no_option_for_git(in_git: Project, tmp_path: Path) -> None:
+def test_a_forged_commit_of_a_run_is_no_option_for_git(project: Project, tmp_path: Path) -> None:
     """A commit in the state such as `--output=FILE` must not make `git rev-list` overwrite the file."""
-    commit_all(in_git.folder)
-    in_git.settle(tags=[tag("A")])
+    project.begin_git(".syncengine")
+    project.commit(tags=[tag("A")])
+    assert project.apply().code == 0
     victim = tmp_path / "victim"
     victim.write_text("precious")
-    with closing(sqlite3.connect(in_git.loaded().state)) as state, state:
+    with closing(sqlite3.connect(project.loaded().state)) as state, state:
         state.execute("UPDATE state_runs SET clean = 1, revision = ?", (f"--output={victim}",))
-    assert in_git.run("plan", "--undo", "last").code == 0
+    assert project.run("plan", "--undo", "last").code == 0
     assert victim.read_text() == "precious"

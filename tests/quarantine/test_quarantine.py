@@ -16,7 +16,6 @@ from syncengine.serve.log import Log
 from syncengine.serve.probes import Readiness
 from syncengine.serve.reconcile import Reconciling
 from tests.cli.program import Project, activity_type, category, tag
-from tests.cli.test_undo import last
 from tests.support.git import commit_all, git
 
 from .refusing import WORDS, Refusing
@@ -432,7 +431,7 @@ def test_a_tag_waits_that_the_undo_would_put_into_a_quarantined_category(project
     before, after = ([tag("T", category="acme", description=words)] for words in ("one", "two"))
     project.settle(tagCategories=[category("acme")], tags=before)
     project.settle(tagCategories=[category("acme")], tags=after)
-    run = last(project)
+    run = project.run_id()
     service.refuse("acme")
     project.wants(tagCategories=[category("acme", description="x")], tags=after)
     assert project.apply().code == 3
@@ -448,7 +447,7 @@ def test_a_renamed_category_waits_with_both_names(project: Project, service: Ref
     project.settle(tagCategories=[category("old")], tags=[tag("T", category="old")])
     new = category("new", previously=["old"])
     project.settle(tagCategories=[new], tags=[tag("T", category="new")])
-    run = last(project)
+    run = project.run_id()
     if name == "newer":
         new = category("newer", previously=["new"])
         project.settle(tagCategories=[new], tags=[tag("T", category=name)])
