@@ -32,7 +32,7 @@ from syncengine.service.operations import (
     category_body,
     tag_body,
 )
-from syncengine.state.history import last_writer
+from syncengine.state.journal import SETTLED
 
 HALVED = frozenset({400, 413, 422})
 """Status codes of a rejected batch for which a single item may be the cause."""
@@ -237,7 +237,7 @@ def _conclude_categories(run: ApplyRun, call: str, items: Sequence[Item], data: 
 
 NOT_RENAMED = (
     "the service created a new category ({id}) instead of renaming {former}: if that still exists, it stays, without"
-    " the tags of this project; delete it in the console once nobody needs it"
+    " the tags that this run sends again; delete it in the console once nobody needs it"
 )
 
 
@@ -296,21 +296,26 @@ def _send_members(run: ApplyRun, item: Item, server_id: str, recorded_id: str) -
         run.ledger.record([Effect(key=r.key, fields={"category": other_name}, former=was) for r, was in formers])
     # In doubt before they are sent: if the run is killed in between, the next one sends them.
     run.ledger.doubt([row.key for row in rows if not row.doubtful])
-    strays = [row for row in rows if row.key not in run.set_aside and not _may_be_open(run, row)]
+    sendable = [row for row in rows if row.key not in run.set_aside]
+    strays = [row for row in sendable if not _may_be_open(run, row)]
     again = f"; its tags are sent again ({len(strays)})" if strays else ""
+    if waiting := len(sendable) - len(strays):
+        again += f"; PRIVATE tags of it that may be public wait for the next apply that selects them ({waiting})"
     run.remark("category-id-changed", f"the service gave {category} another id than recorded ({server_id}){again}")
     run.strays |= {row.key: sent_again(row) for row in strays}
 
 
 def _may_be_open(run: ApplyRun, row: Recorded) -> bool:
-    """Return whether a tag that is recorded as PRIVATE may be public, since a call for it has no known end.
+    """Return whether a tag that is recorded as PRIVATE may be public: its row is not as a settled upsert left it.
 
-    Sent as recorded it would be hidden, so it waits for the next whole plan.
+    Sent as recorded it would be hidden, so it waits for the next plan that selects it.
     """
     if not row.doubtful or row.body.fields.get("visibility") != "PRIVATE":
         return False
-    last = last_writer(run.ledger.history(row.key))
-    return last is None or last.call is not None
+    upserts = (entry for entry in reversed(run.ledger.history(row.key)) if entry.operation == UPSERT_TAGS.id)
+    last = next(upserts, None)
+    # An import, or the record of a rename, writes a row after its upsert.
+    return last is None or last.outcome != SETTLED or last.run != row.run
 
 
 async def _without_id(run: ApplyRun, call: str, item: Item) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncengine.apply.send import ID_RULES, IdAnswer
+from syncengine.plan.request import Scope
 
 from .bench import Bench, Json, category, tag
 
@@ -116,6 +117,27 @@ def test_a_rename_that_makes_a_new_category_converges_in_one_apply(renaming: Ben
     assert "category-not-renamed" in ended.codes
     assert renaming.sandbox.places() == {"OURS-1": "new", "THEIRS-1": "old"}
     renaming.assert_at_rest()
+
+
+def test_a_private_tag_that_may_be_public_is_counted_and_waits(renaming: Bench) -> None:
+    """The run does not say that the old category is without it: who deleted that by hand would delete the tag."""
+    renaming.wants(tagCategories=[category("old")], tags=[tag("OURS-1", category="old", visibility="PRIVATE")])
+    renaming.assert_converges()
+    renaming.sandbox.unavailable("upsertTags", processed=True)
+    renaming.wants(tagCategories=[category("old")], tags=[tag("OURS-1", category="old", visibility="PUBLIC")])
+    assert renaming.apply().exit_code == 3
+    renaming.sandbox.heal()
+    renaming.wants(
+        tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new", visibility="PUBLIC")]
+    )
+    renaming.sandbox.fault("upsertTagCategories", status=400, body={"message": "ids are ours"})
+    ended = renaming.apply(scope=Scope(targets=("category/new",)))
+    said = {each.code: each.message for each in ended.applied.report.diagnostics}
+    assert "wait for the next apply that selects them (1)" in said["category-id-changed"]
+    assert "without the tags that this run sends again;" in said["category-not-renamed"]
+    assert (renaming.sandbox.places()["OURS-1"], renaming.sandbox.tag("OURS-1")["visibility"]) == ("old", "PUBLIC")
+    renaming.assert_converges()
+    assert renaming.sandbox.places()["OURS-1"] == "new"
 
 
 def mended(bench: Bench) -> dict[str, str]:

@@ -27,6 +27,7 @@ from syncengine.project.model import Ownership
 from syncengine.project.runner import Holder
 from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Value
 from syncengine.sandbox import store
+from syncengine.state.history import Run
 from syncengine.state.store import open_state
 from tests.support.memory import MEMORY
 from tests.support.profiles import tried
@@ -439,19 +440,32 @@ def test_a_tag_counts_as_private_until_its_opening_is_acknowledged(trouble: str)
         assert home.world.tags["T1"].fields["visibility"] == "PUBLIC"
 
 
-def test_a_run_for_a_category_hides_no_tag_whose_opening_has_no_known_end() -> None:
+@pytest.mark.parametrize(
+    "past", ["lost", "lost, and a reassertion dies", "lost, before a rename", "a backup is imported"]
+)
+def test_a_run_for_a_category_hides_no_tag_that_may_be_open(past: str) -> None:
     """A person deleted the category, so its members are sent again: but not as a doubtful row says."""
-    before, after = (category("C1", label=label) for label in ("a", "b"))
     private, public = (tag("T1", category="C1", visibility=said) for said in ("PRIVATE", "PUBLIC"))
+    wanted, target = declaring(category("C1", label="b"), public), "category/C1"
     with house() as home:
-        home.apply(declaring(before, private))
-        home.apply(declaring(before, public), [Trouble(0, "answer lost")])
+        home.apply(declaring(category("C1"), private))
+        backup = [replace(row, doubtful=True) for row in home.rows.values()]
+        home.apply(declaring(category("C1"), public), [Trouble(0, "answer lost")] * ("lost" in past))
+        if "dies" in past:
+            assert home.apply(declaring(category("C1"), public), [Trouble(2, "dies before")], reassert=True).died
+        elif "rename" in past:
+            moved = tag("T1", category="C2", visibility="PUBLIC")
+            wanted, target = declaring(category("C2", "C1"), moved), "category/C2"
+        elif "backup" in past:
+            home.state.begin_run(Run("run-i", 9.0, "state import", None, "h", "u", None, None, None))
+            home.state.put(backup)
+            home.state.end_run("complete", {})
         home.store.drop(store.CATEGORIES, "")
-        home.apply(declaring(after, public), scope=Scope(targets=("category/C1",)))
+        home.apply(wanted, scope=Scope(targets=(target,)))
         assert home.world.tags["T1"].fields["visibility"] == "PUBLIC"
-        home.apply(declaring(after, public))
-        assert home.world.tags["T1"].fields["tagCategoryId"] == home.world.category_ids["C1"]
-        assert home.planned(declaring(after, public)).changes == ()
+        home.apply(wanted)
+        assert home.world.tags["T1"].fields["tagCategoryId"] == home.world.category_ids[target.partition("/")[2]]
+        assert home.planned(wanted).changes == ()
 
 
 @pytest.mark.parametrize("instant", range(5, 7))
