@@ -399,6 +399,7 @@ def _as_allowed(j: _Judgement, resource: Resource) -> Resource:
 def _judge_categories(j: _Judgement) -> None:
     # With those that stay: the members of one are in any other that has its id.
     rows = {r.key: r for r in j.unwanted(Kind.CATEGORY) if r.key not in j.taken_over}
+    protected = {row.server_id for row in rows.values() if row.protect and row.server_id}
     # A row that shares its id with a renamed category may be that very category, so the rename decides.
     renamed = {j.recorded[old].server_id for old in j.taken_over if old.kind is Kind.CATEGORY}
     rows = {k: r for k, r in rows.items() if r.server_id not in renamed and j.scope.selects((k, r.source))}
@@ -421,7 +422,7 @@ def _judge_categories(j: _Judgement) -> None:
         if row.server_id is None and elsewhere is not None:
             cure = "to delete it, first declare it again for one apply"
             j.keep(row, f"its id is unknown, and tag {elsewhere.name} may be in it; {cure}")
-        elif obstacle := _obstacle(j, row, members[key]):
+        elif obstacle := _obstacle(j, row, members[key], is_protected=row.protect or row.server_id in protected):
             kind, message = obstacle
             j.keep(row, message) if kind == "kept" else j.note(row, kind, message)
         else:
@@ -467,11 +468,16 @@ def members_of(recorded: Mapping[Key, Recorded], categories: Mapping[Key, Record
     return members
 
 
-def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tuple[str, str] | None:
-    """Return the kind and message of a note why this plan must not delete an undeclared category, or `None`."""
+def _obstacle(
+    j: _Judgement, row: Recorded, members: Iterable[Recorded], *, is_protected: bool
+) -> tuple[str, str] | None:
+    """Return the kind and message of a note why this plan must not delete an undeclared category, or `None`.
+
+    `is_protected`: it has `protect` under one of its names, if its rename has an unknown outcome.
+    """
     if j.scope.no_delete:
         return "left-out", "--no-delete keeps the category"
-    if row.protect:
+    if is_protected:
         return "kept", PROTECTED
     protected = next((m.key.name for m in members if m.protect and m.key not in j.desired), None)
     if protected is not None:

@@ -468,6 +468,23 @@ def test_a_run_for_a_category_hides_no_tag_that_may_be_open(past: str) -> None:
         assert home.planned(wanted).changes == ()
 
 
+@pytest.mark.parametrize("lost", ["answer lost", "unavailable"])
+@pytest.mark.parametrize("protected", ["C1", "C2"])
+def test_a_category_stays_while_either_of_its_names_is_protected(protected: str, lost: str) -> None:
+    """A rename of unknown end leaves both. The next apply without `protect` settles it, and then it may go."""
+    was, now = (replace(one, protect=one.key.name == protected) for one in (category("C1"), category("C2", "C1")))
+    with house() as home:
+        home.apply(declaring(was, tag("T1", category="C1")))
+        home.apply(declaring(now, tag("T1", category="C2")), [Trouble(0, lost)])
+        for _ in range(2):
+            home.apply(declaring())
+            assert (len(home.world.category_ids), {*home.world.tags}) == (1, {"T1"})
+        assert home.planned(declaring()).changes == ()
+        home.apply(declaring(category("C2", "C1")))
+        home.apply(declaring())
+        assert home.world.category_ids == {}
+
+
 @pytest.mark.parametrize("instant", range(5, 7))
 @pytest.mark.parametrize("visibility", ["PRIVATE", "PUBLIC"])
 def test_a_saved_plan_that_goes_on_sends_the_members_of_a_new_category(instant: int, visibility: str) -> None:
