@@ -83,9 +83,13 @@ class Page:
 
 def next_link(headers: Mapping[str, str]) -> str | None:
     """Return the URL of the next page in the header Link (RFC 8288), if any."""
+    return linked(headers).get("next")
+
+
+def linked(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the URLs in the header Link by their relations, in small letters: `next`, `last` and others."""
     links = httpx.Response(200, headers={"link": headers.get("link", "")}).links
-    named = (link.get("url") for relations, link in links.items() if "next" in (relations or "").lower().split())
-    return next(named, None)
+    return {name: link["url"] for relations, link in links.items() for name in (relations or "").lower().split()}
 
 
 class Sign(NamedTuple):

@@ -26,7 +26,7 @@ from syncengine.http.exchange import (
     tidy,
     without,
 )
-from syncengine.http.list_pages import next_link, origin
+from syncengine.http.list_pages import linked, origin
 from syncengine.service.client import ATTEMPTS, wait_before
 
 T = TypeVar("T")
@@ -39,6 +39,8 @@ LARGEST = 64 * 1024 * 1024  # a packed plan of a million changes
 MOST_PAGES = 1_000
 """A list of 100,000 comments is no list, but a host that names the same page again and again."""
 MOST_REDIRECTS = 5  # a repository that was renamed again and again
+OF_PAGES = frozenset({"first", "prev", "last"})
+"""The relations of links that a last page has."""
 PER_PAGE = 100  # the most that both hosts allow
 SECONDARY_SECONDS = 60.0
 """The least wait that GitHub's documentation asks for after a secondary rate limit, whose answer may name none."""
@@ -117,23 +119,26 @@ class HostApi:
 
         The host names the next page as a link or a number. Only a page on itself gets the token.
         """
+        full: list[Any] | None = None
         address = first = f"{path}{'&' if '?' in path else '?'}per_page={PER_PAGE}"
         for turn in range(1, MOST_PAGES + 1):
             data, headers = self.get(address)
             items = data.get(key) if key is not None and isinstance(data, dict) else data
             if not isinstance(items, list):
                 raise self._trouble(f" answered GET {path} with JSON that is not a list")
+            if items == full:  # the host does not read the number of a page
+                return
             yield from items
-            number = headers.get("x-next-page", "")
-            if link := next_link(headers):
+            links, number = linked(headers), headers.get("x-next-page", "")
+            if link := links.get("next"):
                 address = urljoin(f"{self._url}/", link)
                 if origin(address) != origin(self._url):
                     raise self._trouble(" names a next page on another host, which must not get the token")
             elif number.isascii() and number.isdigit():
                 address = f"{first}&page={number}"
-            elif len(items) == PER_PAGE and not headers.keys() & {"link", "x-next-page"}:
+            elif len(items) == PER_PAGE and "x-next-page" not in headers and links.keys().isdisjoint(OF_PAGES):
                 # The only page of a list, or a proxy keeps such headers: a further page tells.
-                address = f"{first}&page={turn + 1}"
+                full, address = items, f"{first}&page={turn + 1}"
             else:
                 return
         raise self._trouble(f": {path} has more than {MOST_PAGES} pages")

@@ -47,7 +47,10 @@ class Imitation:
     url: str = ""
     page: int = 100
     paging: str = "link"
-    """How the next page is announced: `link` (absent for one page), `keyset` or `number`."""
+    """How the next page is announced: `link` (absent for one page), `keyset`, `number`, or not at all.
+
+    With `other link` there is a link to something else; `deaf` hosts answer with the first page whatever is asked.
+    """
     comments: dict[int, Json] = field(default_factory=dict)
     troubles: list[Trouble] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
@@ -237,13 +240,15 @@ class _Handler(QuietHandler):
         if not isinstance(items, list):
             return data, headers
         size = min(int(query.get("per_page", ["30"])[0]), host.page)
-        page = int(query.get("cursor" if "cursor" in query else "page", ["1"])[0])
+        page = 1 if host.paging == "deaf" else int(query.get("cursor" if "cursor" in query else "page", ["1"])[0])
         part, more = items[(page - 1) * size : page * size], len(items) > page * size
         asked = {name: values[0] for name, values in query.items() if name not in ("page", "cursor", "per_page")}
         base = f"{host.next_host or host.url}{urlsplit(self.path).path}?{urlencode(asked)}&per_page={size}"
         match host.paging:
             case "number":
                 headers["x-next-page"] = str(page + 1) if more else ""
+            case "other link":
+                headers["link"] = f'<{host.url}/docs>; rel="deprecation"'
             case "link" | "keyset" if more:
                 link = f'<{base}&page={page + 1}>; rel="next", <{base}>; rel="first"'
                 headers["link"] = link if host.paging == "link" else f'<{base}&cursor={page + 1}>; rel="next"'

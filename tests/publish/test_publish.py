@@ -111,6 +111,17 @@ def test_the_comment_is_found_on_any_page(project: Project, host: Imitation) -> 
         assert published(project, host, run=run) == word
 
 
+def test_a_list_ends_where_the_host_repeats_a_page(project: Project, host: Imitation) -> None:
+    """It does not read the number of a page that it has not named; no comment counts twice."""
+    host.paging = "deaf"
+    publish(project, host)
+    for n in range(120):
+        host.add(f"looks good {n}", PERSON)
+    asked = len(host.requests)
+    assert published(project, host, run=2) == "Updated"
+    assert sum(method == "GET" for method, _ in host.requests[asked:]) < 10
+
+
 def test_a_next_page_on_another_host_gets_no_token(project: Project, github: Imitation) -> None:
     github.page, github.next_host = 1, "http://127.0.0.1:9"
     github.add("one", PERSON)

@@ -99,10 +99,10 @@ def test_a_folder_without_commits_is_named(project: Project, host: Imitation) ->
 # --- choice among pull requests and runs
 
 
-@pytest.mark.parametrize("paging", ["link", "keyset", "number", "nothing"])
+@pytest.mark.parametrize("paging", ["link", "keyset", "number", "nothing", "other link"])
 def test_lists_are_read_to_their_end(merged: Project, host: Imitation, paging: str) -> None:
     """A proxy may keep the headers that name the next page: then one follows each full page."""
-    host.crowd, host.page, host.paging = *((107, 100) if paging == "nothing" else (7, 3)), paging
+    host.crowd, host.page, host.paging = *((107, 100) if paging in ("nothing", "other link") else (7, 3)), paging
     assert fetch(merged, host).code == 0
     assert files(merged) == {"12.json": PLAN + b" ", "13.json": PLAN}
 
