@@ -176,8 +176,8 @@ def _separated(
     ids = {row.server_id: key for key, row in past.rows(going).items() if row.server_id}
     for unit in _units(changes, ids):
         parts = [key for key in unit if key in missing and key not in aside]
-        present = next((key for key in unit if key in today and _does_a_part(today[key], changes[key])), None)
-        if not parts or present is None:
+        there = (key for key in unit if key in today and _does_a_part(today[key], changes[key]))
+        if not parts or (present := next(there, None)) is None:
             continue
         rows = past.rows({*parts, *(c for key in parts if (c := changes[key].cascade) is not None)})
         for key in parts:

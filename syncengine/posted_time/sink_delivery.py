@@ -247,16 +247,13 @@ def _defect(error: Exception) -> Failed:
 def _ending(answer: Answer, may_have_it: bool) -> dict[str, Any]:
     """Return the answer as the inbox keeps it.
 
-    If an earlier attempt may have reached the sink (`may_have_it`), a refusal or failure leaves the delivery in doubt.
+    If an earlier attempt may have reached the sink (`may_have_it`), a failure leaves the delivery in doubt.
     """
     match answer:
         case Took(external_id):
             return {"status": DeliveryStatus.ACCEPTED, "external_id": external_id}
-        case Refused(message, detail):
-            return {
-                "status": DeliveryStatus.UNKNOWN if may_have_it else DeliveryStatus.REFUSED,
-                "message": detail or message,
-            }
+        case Refused(message, detail):  # where an earlier attempt may have reached the sink, that was asked
+            return {"status": DeliveryStatus.REFUSED, "message": detail or message}
         case Failed():
             status = DeliveryStatus.TROUBLE if answer.is_sure and not may_have_it else DeliveryStatus.UNKNOWN
             return {"status": status, "message": answer.detail or answer.message}
