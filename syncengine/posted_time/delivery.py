@@ -134,8 +134,10 @@ class Delivery:
             remember_settings_in(self.inbox.database, settings, self._now())
 
     def inherit(self, before: Delivery) -> None:
-        """Take over the sinks' troubles from the delivery that this one replaces."""
-        self._health.inherit(before._health, self.route.parts())
+        """Take over the troubles from the delivery that this one replaces, but of sinks with another target."""
+        here, there = self.route.receivers(), before.route.receivers()
+        names = [name for name in self.route.parts() if here.get(name) == there.get(name)]
+        self._health.inherit(before._health, names)
 
     async def take(self, raw: Mapping[str, object], *, mechanism: str) -> Verdict:
         """Store and deliver a group from the service, and return the verdict. `mechanism` is `fetch` or `webhook`.

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from syncengine.content import sha256_of
 from syncengine.database.errors import FAILURES, USER, cause, is_down, meaning, sentence
-from syncengine.errors import TroubleKind
+from syncengine.errors import Problems, TroubleKind
 from syncengine.posted_time.databases import Database, Statement, bound
 from syncengine.posted_time.durations import divided, duration_of, has_several, objection, shares
 from syncengine.posted_time.events import SinkTrouble
@@ -247,6 +247,14 @@ class Route:
     def parts(self) -> dict[str, Sink | Lookup]:
         """Return the sinks and lookups, which can be down, by name."""
         return {**{sink.name: sink for sink in self.sinks}, **{lookup.part: lookup for lookup in self.lookups}}
+
+    def receivers(self) -> dict[str, str]:
+        """Return what identifies the target of each sink by name, but where that cannot be read."""
+        found = dict[str, str]()
+        for sink in self.sinks:
+            with suppress(Problems):
+                found[sink.name] = sink.receiver()
+        return found
 
     async def prepare(
         self, group: Group, revision: int, *, rehearse: bool = False, heard: Callable[[str], None] = lambda part: None

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from asyncio import to_thread
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from syncengine.errors import Problems, SyncengineError, TroubleKind, as_bug
+from syncengine.errors import SyncengineError, TroubleKind, as_bug
 from syncengine.instants import instant
 from syncengine.posted_time.group import Group, read_group
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
@@ -195,11 +194,9 @@ class SinkDelivery:
     async def remember_rests(self) -> None:
         """Leave sinks alone that asked an earlier process for it."""
         rests = await to_thread(rests_in, self._inbox.inbox.database)
-        for sink in self._route.sinks:
-            with suppress(Problems):
-                if rests:
-                    rest = rests.get(sink.receiver(), 0.0) - self._now()
-                    self._health.leave(sink.name, min(rest, LONGEST_REST))  # the date may have been set back
+        for name, receiver in self._route.receivers().items() if rests else ():
+            rest = rests.get(receiver, 0.0) - self._now()
+            self._health.leave(name, min(rest, LONGEST_REST))  # the date may have been set back
 
     async def step_after_asking(self, entry: InboxEntry) -> NextStep | Failed:
         """Return `CONFLICT` if a sink may have the group from an interrupted attempt, else `REVISE`.

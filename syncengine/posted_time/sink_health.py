@@ -74,7 +74,7 @@ class SinkHealth:
     def inherit(self, before: SinkHealth, names: Collection[str]) -> None:
         """Take over the troubles of these sinks from `before`, unless newer ones are known."""
         self._down = {name: down for name, down in before._down.items() if name in names} | self._down
-        self._rests = before._rests | self._rests
+        self._rests = {name: until for name, until in before._rests.items() if name in names} | self._rests
 
     def failed(self, name: str, failure: Failed, began: float = math.inf) -> None:
         """Note that a delivery failed. A failure of one group alone is ignored.

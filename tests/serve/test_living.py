@@ -195,6 +195,19 @@ def test_a_reload_in_an_outage_keeps_the_reported_failure(estate: World) -> None
         estate.all_succeed()
 
 
+def test_a_reload_to_another_target_waits_for_no_time_that_the_former_asked_for(estate: World) -> None:
+    sink = "    - {{name: pms, http: {{url: '{url}', json: {{}}}}}}\n"
+    with receiving() as busy, receiving() as well:
+        busy.answer, busy.headers["Retry-After"] = lambda got: (429 if got.method == "POST" else 200, {}), "240"
+        estate.settings(sinks=sink.format(url=busy.url))
+        served = estate.serve_ready()
+        estate.post("a")
+        eventually(lambda: busy.got)
+        estate.settings(sinks=sink.format(url=well.url))
+        served.says("leading", 2)
+        estate.all_succeed()
+
+
 # --- standing by
 
 
