@@ -155,7 +155,7 @@ def view_of(plan: PlanFormat, look: Look, fold: Fold, most: int = MOST) -> PlanV
         f"Denied: {rules_deny} this plan, so nothing in it can be applied." if denials else "",
         denials,
         gate,
-        tuple(ways_to_approve(gate, look, is_undo=bool(plan.undo))) if gate else (),
+        tuple(ways_to_approve(gate, look, is_undo=bool(plan.undo), redoes=bool(plan.redoes))) if gate else (),
         tuple(each for each in diagnostics if each not in (*foremost, *doubts, *denials)),
     )
 
@@ -355,14 +355,18 @@ class WayToApprove(NamedTuple):
     then: str = ""
 
 
-def ways_to_approve(gate: GateView, look: Look, *, is_undo: bool) -> Iterator[WayToApprove]:
-    """Yield the ways to approve an open gate (docs/planning.md 5). An undo can be applied only from its saved file."""
+def ways_to_approve(gate: GateView, look: Look, *, is_undo: bool, redoes: bool) -> Iterator[WayToApprove]:
+    """Yield the ways to approve an open gate (docs/planning.md 5). An undo can be applied only from its saved file.
+
+    `redoes`: the plan makes changes of an undone run again, which no approval permits.
+    """
     if gate.approvals:
         lines = ("approvals:", *(f"  - {approve}" for approve in gate.approvals))
         yield WayToApprove("To approve, add these lines to the project file and have them reviewed:", lines)
     if gate.whole:
         file = look.plan_file or ("FILE" if is_undo else "")
-        command = " ".join(filter(None, ("syncengine apply", visible(file), f"--approve-deletes {gate.whole}")))
+        parts = ("syncengine apply", visible(file), "--redo" if redoes else "", f"--approve-deletes {gate.whole}")
+        command = " ".join(filter(None, parts))
         then = "FILE is the file that `plan --undo RUN --out FILE` writes." if is_undo and not look.plan_file else ""
         yield WayToApprove(f"Or approve {gate.everything}, once:", (command + visible(look.place),), then)
 

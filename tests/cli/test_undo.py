@@ -310,6 +310,7 @@ def test_an_undo_can_be_undone_and_a_run_redone(project: Project) -> None:
     assert project.run("plan", "--detailed-exitcode").code == 0
     project.wants(**BEFORE)
     assert project.run("plan", "--redo", "--detailed-exitcode").code == 4
+    assert f"syncengine apply --redo {' '.join(project.approvals())}" in project.run("plan").out
     assert project.run("plan", "--redo", "--out", "redo.plan").code == 0
     approved = project.approvals()
     assert project.run("apply", "redo.plan", *approved, "--format", "json").codes[-1] == "undone"
