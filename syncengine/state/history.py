@@ -194,14 +194,26 @@ def plan_began(connection: sa.Connection, plan: str) -> bool:
 
 
 def history(connection: sa.Connection, key: Key) -> list[HistoryEntry]:
-    """Return the history of one resource, oldest entry first. Raise `ValueError` for a damaged change."""
+    """Return the history of one resource, oldest entry first. Raise `ValueError` for a damaged change.
+
+    Where a category lost its name, the message is its new one, or why it got none.
+    """
     of_call = (CALLS.c.at, OUTCOME, CALLS.c.run, CALLS.c.call, CALLS.c.operation, MESSAGE)
     of_run = (RUNS.c.command, RUNS.c.revision, RUNS.c.who, RUNS.c.host, RUNS.c.job_url)
+    other = CHANGES.alias()  # a call that renames categories names the former key right after the new one
+    is_before = sa.and_(other.c.call == CALLS.c.id, other.c.position == CHANGES.c.position - 1)
+    before = sa.select(other.c.name).where(is_before, CALLS.c.operation == UPSERT_TAG_CATEGORIES.id).scalar_subquery()
     query = (
-        sa.select(*of_call, CHANGES.c.file, CHANGES.c.line, CHANGES.c.detail, *of_run)
+        sa.select(*of_call, CHANGES.c.file, CHANGES.c.line, CHANGES.c.detail, *of_run, before.label("before"))
         .select_from(sa.outerjoin(OF_CALLS, RUNS, CALLS.c.run == RUNS.c.id))
         .where(CHANGES.c.kind == key.kind.value, CHANGES.c.name == key.name)
     )
+
+    def detail_of(row: Any) -> Detail:
+        detail = detail_from(row.detail)
+        is_renamed = row.before is not None and detail.status is not None and detail.status[1] is Status.DELETED
+        return replace(detail, message=row.message or (f"a rename to {key.kind}/{row.before}" if is_renamed else None))
+
     return [
         HistoryEntry(
             at=row.at,
@@ -215,7 +227,7 @@ def history(connection: sa.Connection, key: Key) -> list[HistoryEntry]:
             call=row.call,
             operation=row.operation,
             source=Source(row.file, row.line) if row.file is not None else None,
-            detail=msgspec.structs.replace(detail_from(row.detail), message=row.message),
+            detail=detail_of(row),
         )
         for row in connection.execute(query.order_by(*IN_ORDER))
     ]

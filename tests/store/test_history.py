@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
@@ -16,7 +17,7 @@ from syncengine.state.records import Attempt, CallFailure, Settlement, UndoneCha
 from syncengine.state.store import State, open_state
 from syncengine.state.tables import CHANGES
 
-from .estate import HERE, PLACE, applied, applying, run, tag, whole
+from .estate import HERE, PLACE, applied, applying, category, run, tag, whole
 
 A, B, C = tag("a"), tag("b"), tag("c")
 
@@ -62,6 +63,18 @@ def test_history_lists_each_changed_field(url: str) -> None:
     assert (deleted.outcome, deleted.operation) == ("intended", "deleteTag")
     assert deleted.detail.status == (Status.ACTIVE, Status.DELETED)
     assert deleted.detail.fields["assigneeExternalIds"] == (("jd",), None)
+
+
+def test_the_history_of_a_former_name_tells_the_new_one(state: State) -> None:
+    """In a batch of two renames, each its own; a deletion names none."""
+    names = [category(name) for name in ("o", "p", "q")]
+    state.intend({"c1": Attempt("upsertTagCategories", tuple(map(whole, names)))})
+    renames = [(category(f"new-{key.name}"), key) for key in names[:2]]
+    effects = [(replace(whole(new), former=old), Effect(key=old, status=Status.DELETED)) for new, old in renames]
+    state.intend({"c2": Attempt("upsertTagCategories", tuple(each for pair in effects for each in pair))})
+    state.intend({"c3": Attempt("deleteTagCategory", (Effect(key=names[2], status=Status.DELETED),))})
+    told = [state.history(key)[-1].detail.message for key in names]
+    assert told == ["a rename to category/new-o", "a rename to category/new-p", None]
 
 
 def test_a_settled_call_settles_all_its_open_keys(url: str) -> None:
