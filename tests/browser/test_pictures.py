@@ -20,7 +20,6 @@ from syncengine.render.html import page_file
 from syncengine.sandbox.app import running_sandbox
 from tests.pull_requests.clones import Clone, Forge
 from tests.support import loopback
-from tests.support.git import git
 from tests.support.pages import ROOT, WRITES
 
 from .conftest import emulated
@@ -89,7 +88,6 @@ policy:
 
 def cloned(folder: Path, repository: str, project: str) -> Clone:
     """The clone of a team's repository, with its project file."""
-    git(folder, "init", "--quiet", "--bare", "origin.git")
     clone = Forge(folder).clone(repository.partition("/")[2])
     clone.environ |= {"GITHUB_SERVER_URL": "https://github.example.com", "GITHUB_REPOSITORY": repository}
     clone.write("syncengine.yaml", project)

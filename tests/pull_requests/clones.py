@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import warm
-from tests.support.git import AUTHOR, commit_all, git
+from tests.support.git import AUTHOR, bare, commit_all, git
 
 Json = dict[str, Any]
 PLACES = {"settings": "syncengine.yaml", "rules": "policies/all.yaml"}
@@ -82,9 +82,13 @@ class Clone:
 
 @dataclass
 class Forge:
-    """A bare repository and the folder of its clones."""
+    """A bare repository, which is made if it is not there, and the folder of its clones."""
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        if not self.bare.exists():
+            bare(self.bare)
 
     @property
     def bare(self) -> Path:
@@ -92,7 +96,7 @@ class Forge:
 
     def clone(self, name: str, *options: str, below: str = "") -> Clone:
         git(self.folder, "clone", "-q", *options, f"file://{self.bare}", str(self.folder / name))
-        return self.at(name, below)
+        return Clone(self.folder / name, below)
 
     def merge_elsewhere(self, clone: Clone, **files: str) -> None:
         """Commit these files to main in another clone, and fetch main into this one."""
@@ -100,9 +104,6 @@ class Forge:
         other.commit(**files)
         other.push()
         clone.git("fetch", "-q")
-
-    def at(self, name: str, below: str = "") -> Clone:
-        return Clone(self.folder / name, below)
 
 
 def tags(**descriptions: str) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 import pytest
 
-from tests.posted_time.receiver import Receiver, receiving
+from tests.posted_time.receiver import receiving
 
 from .clones import PROJECT, Clone, Forge, Json, origins, tags
 
@@ -134,30 +133,20 @@ def test_renames_and_categories_are_compared_as_they_were_applied(fork: Clone) -
     assert found == {"category/g": "delete", "tag/In g": "delete", "tag/New one": "create", "tag/Old one": "retire"}
 
 
-# --- sources that are read
-
-
-@pytest.fixture
-def crm() -> Iterator[Receiver]:
-    """A source with one matter."""
-    with receiving() as receiver:
-        receiver.answer = lambda got: (200, [{"name": "Egan matters"}])
-        receiver.headers["Content-Type"] = "application/json"
-        yield receiver
-
-
-def test_an_equal_source_is_read_once_for_both_sides(clone: Clone, crm: Receiver) -> None:
+def test_an_equal_source_is_read_once_for_both_sides(clone: Clone) -> None:
     """A source that both sides read in the same way is requested once, even if its block moved to another line."""
     block = "generate:\n  - forEach: {http: {source: crm, path: matters}}\n    tags: [{name: '{{ row.name }}'}]\n"
     settings = PROJECT + "sources: {crm: {http: {url: {env: CRM}}}}\n"
-    clone.environ["CRM"] = crm.url
     clone.merge_unapplied(settings=settings, live=block)
-    clone.commit(live=f"# moved\n{block}", tags=tags(Abel="two"))
-    crm.got.clear()
-    plan = clone.plan()
-    assert origins(plan)["tag/Egan matters"] == "waiting"
-    assert [got.path for got in crm.got] == ["/matters"]
-    clone.commit(live=block.replace("path: matters", "path: matters, query: {open: yes}"))
-    crm.got.clear()
-    clone.plan()
-    assert sorted(got.path for got in crm.got) == ["/matters", "/matters?open=yes"]
+    with receiving() as crm:
+        crm.answer = lambda got: (200, [{"name": "Egan matters"}])
+        crm.headers["Content-Type"] = "application/json"
+        clone.environ["CRM"] = crm.url
+        clone.commit(live=f"# moved\n{block}", tags=tags(Abel="two"))
+        plan = clone.plan()
+        assert origins(plan)["tag/Egan matters"] == "waiting"
+        assert [got.path for got in crm.got] == ["/matters"]
+        clone.commit(live=block.replace("path: matters", "path: matters, query: {open: yes}"))
+        crm.got.clear()
+        clone.plan()
+        assert sorted(got.path for got in crm.got) == ["/matters", "/matters?open=yes"]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support.git import AUTHOR, commit_all
-from tests.support.warm import REPOSITORY
+from tests.support.warm import Started
 
 from .clones import PROJECT, Clone, Forge, codes, origins, tags
 
@@ -40,15 +39,6 @@ def two(forge: Forge) -> Clone:
     clone.push()
     clone.git("checkout", "-q", "-b", "pr")
     return clone
-
-
-@pytest.fixture
-def behind(two: Clone) -> Clone:
-    """A clone whose `main` has a tag more, so that a merge is planned."""
-    two.git("checkout", "-q", "main")
-    two.commit(more=tags(Egan="one"))
-    two.git("checkout", "-q", "pr")
-    return two
 
 
 def compared(clone: Clone, base: str = "main") -> dict[str, str]:
@@ -85,34 +75,24 @@ SETTINGS = {
 }
 
 
+VARIABLES = {"GIT_TRACE": "1", "GIT_EXTERNAL_DIFF": "false", "GIT_INDEX_FILE": "/none", "GIT_DIR": "/none"}
+VARIABLES |= {"GIT_ICASE_PATHSPECS": "1", "LC_ALL": "de_DE.UTF-8"}
+
+
 @pytest.mark.parametrize("text", SETTINGS.values(), ids=SETTINGS)
-def test_a_new_manifest_is_in_the_plan_of_a_merge_whatever_the_user_sets(
-    behind: Clone, tmp_path: Path, text: str
-) -> None:
-    """An untracked manifest with CRLF lines and an accented name is part of a merge's plan under any user settings."""
-    (behind.project / "manifests" / "né w.yaml").write_bytes(tags(Fenn="one").replace("\n", "\r\n").encode())
-    behind.environ["GIT_CONFIG_GLOBAL"] = str(tmp_path / "settings")
+def test_a_new_manifest_is_in_the_plan_of_a_merge_whatever_the_user_sets(two: Clone, tmp_path: Path, text: str) -> None:
+    """An untracked manifest with CRLF lines and an accented name is part of a merge's plan under any settings and
+    variables. A repository inside is no part of it."""
+    two.git("checkout", "-q", "main")
+    two.commit(more=tags(Egan="one"))
+    two.git("checkout", "-q", "pr")
+    two.git("init", "-q", "vendor")
+    (two.project / "manifests" / "né w.yaml").write_bytes(tags(Fenn="one").replace("\n", "\r\n").encode())
     (tmp_path / "settings").write_text(text)
-    plan = behind.plan("--no-state", base="main")
+    two.environ |= VARIABLES | {"GIT_CONFIG_GLOBAL": str(tmp_path / "settings")}
+    plan = two.plan("--no-state", base="main")
     assert origins(plan) == {"tag/Fenn": "pull-request"}
     assert codes(plan)[0] == "merge-planned"
-
-
-VARIABLES = {
-    "GIT_TRACE": "1",
-    "GIT_EXTERNAL_DIFF": "false",
-    "GIT_INDEX_FILE": "/none",
-    "GIT_DIR": "/none",
-    "GIT_ICASE_PATHSPECS": "1",
-    "LC_ALL": "de_DE.UTF-8",
-}
-
-
-def test_no_variable_of_git_changes_a_plan_and_a_repository_inside_is_no_part_of_it(behind: Clone) -> None:
-    behind.git("init", "-q", "vendor")
-    behind.write("manifests/new.yaml", tags(Fenn="one"))
-    behind.environ |= VARIABLES
-    assert compared(behind) == {"tag/Fenn": "pull-request"}
 
 
 CONVERSIONS = {
@@ -254,14 +234,13 @@ def test_an_id_keyword_that_a_checkout_expands_is_no_change(two: Clone) -> None:
     assert compared(two, "HEAD") == {}
 
 
-def test_a_missing_temporary_folder_is_an_error_that_names_tmpdir(two: Clone) -> None:
-    program = "import tempfile; tempfile.tempdir = '/none'; from syncengine.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", program, "plan", "--base", "main", "--no-state"],
-        cwd=two.project,
-        env={**os.environ, **AUTHOR, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, "TMPDIR" in done.stderr, "internal" in done.stderr) == (1, True, False), done.stderr
+def lose_temporary_folder() -> None:
+    tempfile.tempdir = "/none"
+
+
+def test_a_missing_temporary_folder_is_an_error_that_names_tmpdir(two: Clone, tmp_path: Path) -> None:
+    words, log = ["plan", "--base", "main", "--no-state"], tmp_path / "log"
+    process = Started(words, folder=two.project, environ={**os.environ, **AUTHOR}, log=log, first=lose_temporary_folder)
+    assert process.wait(60) == 1
+    said = log.read_text()
+    assert ("TMPDIR" in said, "internal" in said) == (True, False), said
