@@ -1,26 +1,37 @@
-"""`serve` is asked to end while its apply, or a delivery, waits for something that may take minutes."""
+"""`serve` ends when it is asked to, whatever waits, hangs, stops or is replaced, and loses nothing."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
+import signal
 import sqlite3
+import sys
 import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from syncengine.errors import ExitCode
+from syncengine.project.model import Project
 from syncengine.project.runner import Holder
+from syncengine.serve.shift import stand_by
+from syncengine.state.inbox import open_inbox
 from syncengine.state.store import open_state
 from tests import mariadb, postgresql
 from tests.cli.program import tag
 from tests.dripping import BODY, dripping
-from tests.posted_time.receiver import Got, receiving
+from tests.posted_time.receiver import receiving
 from tests.support.waiting import eventually
+from tests.support.warm import working
 
+from .in_process import process_in
 from .world import World
 
 pytestmark = pytest.mark.slow
@@ -53,19 +64,10 @@ def asked_to_wait(estate: World) -> Iterator[Begun]:
 
 
 @contextmanager
-def no_answer(estate: World) -> Iterator[Begun]:
-    """The source's HTTP server reads a request and does not answer."""
-    over = threading.Event()
-
-    def silent(got: Got) -> tuple[int, object]:
-        over.wait(60)
-        return 200, []
-
-    with receiving() as service:
-        service.answer = silent
+def endless_answer(estate: World) -> Iterator[Begun]:
+    with dripping(BODY) as service:
         sourced(estate, f"{{http: {{url: '{service.url}'}}}}", "{http: {source: far}}")
-        yield lambda: bool(service.got)
-        over.set()
+        yield service.asked.is_set
 
 
 @contextmanager
@@ -114,7 +116,7 @@ def locked_state(estate: World) -> Iterator[Begun]:
         yield lambda: "waiting" in estate.started[0].events()
 
 
-WAITS = (asked_to_wait, no_answer, endless_sqlite, slow_postgresql, slow_mariadb, locked_state)
+WAITS = (asked_to_wait, endless_answer, endless_sqlite, slow_postgresql, slow_mariadb, locked_state)
 
 
 @pytest.mark.parametrize("wait", WAITS)
@@ -133,7 +135,7 @@ def test_no_wait_keeps_it_from_ending(estate: World, wait: Callable[[World], Abs
 
 # --- deliveries
 
-DRIP = "http: {url: '%s', timeout: 1h, json: {id: '{{ group.groupId }}'}}"
+DRIP = "http: {url: 'URL', timeout: 1h, json: {id: '{{ group.groupId }}'}}"
 LONG_STATEMENT = f"""\
 sql: {{source: ledger, params: {{id: '{{{{ group.groupId }}}}'}},
   statement: "INSERT INTO time (id, matter) SELECT :id, name FROM ({ENDLESS})"}}
@@ -143,19 +145,11 @@ jsonl: {path: out.jsonl, json: ["{% for a in range(99999) %}{% for b in range(99
 """
 
 
-@contextmanager
-def drip() -> Iterator[str]:
-    """A receiver whose answer never ends."""
-    with dripping(BODY) as receiver:
-        yield DRIP % receiver.url
-
-
-@pytest.mark.parametrize(
-    "sink", [drip(), nullcontext(LONG_STATEMENT), nullcontext(SLOW_TEMPLATE)], ids=["drip", "statement", "template"]
-)
-def test_no_sink_keeps_it_from_ending(estate: World, sink: AbstractContextManager[str]) -> None:
+@pytest.mark.parametrize("way", [DRIP, LONG_STATEMENT, SLOW_TEMPLATE], ids=["drip", "statement", "template"])
+def test_no_sink_keeps_it_from_ending(estate: World, way: str) -> None:
     """SIGTERM ends `serve` within ten seconds, and the group is in the ledger once after the next start."""
-    with sink as way:
+    with dripping(BODY) as receiver:
+        way = way.replace("URL", receiver.url)
         estate.settings(sinks=textwrap.indent(f"- name: slow\n{textwrap.indent(way, '  ')}", "    "))
         served = estate.serve_ready()
         estate.post("a")
@@ -169,3 +163,210 @@ def test_no_sink_keeps_it_from_ending(estate: World, sink: AbstractContextManage
     estate.serve()
     estate.all_succeed()
     assert estate.ledger() == ["a"]
+
+
+# --- its database stops, hangs or is replaced
+
+
+STOPS_WITHIN = 15.0
+"""Seconds; `serve` gives itself nine of them."""
+
+SINK = """\
+    - name: ledger
+      sql: {source: ledger, statement: "INSERT INTO time (id) VALUES (:id)", params: {id: "{{ group.groupId }}"}}
+"""
+
+
+DELIVERED = "SELECT id FROM time ORDER BY id"
+
+
+def in_postgresql(estate: World, server: postgresql.Server) -> None:
+    """Put the state, the inbox and the ledger into one server."""
+    (estate.project.folder / "db.url").write_text(server.url())
+    estate.settings(sinks=SINK, more="state: {file: db.url}", ledger="{file: db.url}")
+    server.sql("CREATE TABLE IF NOT EXISTS time (id text)")
+
+
+def test_a_server_that_comes_back_is_used_again_and_while_it_is_away_a_stop_is_heeded(estate: World) -> None:
+    """After each restart of the database, `serve` reconnects, and every group is delivered once. SIGTERM ends it while
+    the database is away and a group is in hand, which the next start delivers."""
+    with postgresql.running() as server:
+        in_postgresql(estate, server)
+        served = estate.serve_ready()
+        posted: set[str] = set()
+        for turn in range(3):
+            posted.update(ids := [f"{turn}{n}" for n in range(5)])
+            estate.post(*ids)
+            server.stop()
+            time.sleep(0.5)
+            server.start()
+            eventually(lambda: len(server.column(DELIVERED)) >= len(posted))
+        waited = len(served.messages("waiting"))
+        server.stop()
+        estate.post("b")
+        served.says("waiting", waited + 1)
+        began = time.monotonic()
+        assert served.stop() == 0
+        assert time.monotonic() - began < STOPS_WITHIN
+        server.start()
+        estate.serve()
+        estate.all_succeed()
+        assert server.column(DELIVERED) == sorted(posted | {"b"})
+
+
+def test_a_second_signal_ends_it_at_once_while_its_database_hangs(estate: World) -> None:
+    """With a hanging database, the first signal waits for what is under way, and the second ends `serve`."""
+    with postgresql.running() as server:
+        in_postgresql(estate, server)
+        served = estate.serve_ready()
+        estate.post("a")  # once it is acknowledged, the next fetch is on its way
+        estate.all_succeed()
+        with server.frozen():
+            estate.post("b")
+            served.says("fetched", 2)
+            served.process.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+            assert served.process.poll() is None
+            assert served.stop() == ExitCode.INTERRUPTED
+        assert served.messages("left") == [
+            "stopped by a second signal: what is still under way is left to the next start"
+        ]
+        estate.serve()
+        estate.all_succeed()
+        assert server.column(DELIVERED) == ["a", "b"]
+
+
+def serve_for_a_second_longer(folder: Path) -> None:
+    """Run `serve` with a limit of one second after a signal."""
+    process_in(folder, sys.stdout).run(lambda: os._exit(0), ends_within=1.0)
+
+
+def test_it_does_not_wait_for_ever_for_a_database_that_hangs(estate: World) -> None:
+    """After one signal, `serve` ends within its time limit, since a supervisor sends only one before it kills."""
+    with postgresql.running() as server:
+        in_postgresql(estate, server)
+        with working(serve_for_a_second_longer, estate.project.folder) as process:
+            eventually(estate.ready)
+            with server.frozen():
+                time.sleep(0.5)
+                process.stop()
+                assert "not stopped within 1 s" in process.stdout.read()
+        eventually(lambda: not process.is_alive())
+
+
+def test_it_does_not_wait_for_ever_for_a_disk_with_a_secret(estate: World) -> None:
+    """Each line of the log reads the secrets that it masks; the last one does without."""
+    with working(serve_on_a_disk_that_hangs, estate.project.folder) as process:
+        eventually(estate.ready)
+        (estate.project.folder / "hangs").touch()
+        process.stop()
+        eventually(lambda: not process.is_alive())
+        assert "not stopped within 1 s" in process.stdout.read()
+
+
+def serve_on_a_disk_that_hangs(folder: Path) -> None:
+    """The same, with a key that cannot be read while a file named `hangs` exists, as if its disk did not answer."""
+    key = Project.api_key
+
+    def hanging(project: Project) -> str:
+        while (folder / "hangs").exists():
+            time.sleep(0.1)
+        return key(project)
+
+    Project.api_key = hanging  # type: ignore[method-assign] # only in the process of this test
+    serve_for_a_second_longer(folder)
+
+
+def test_a_second_signal_ends_it_even_while_the_first_is_handled(estate: World) -> None:
+    """It arrives before the thread that limits the time of the end has started."""
+    with working(serve_with_a_signal_at_once, estate.project.folder) as process:
+        eventually(estate.ready)
+        process.stop()
+        assert "stopped by a second signal" in process.stdout.read()
+
+
+def serve_with_a_signal_at_once(folder: Path) -> None:
+    """Run `serve`, which gets a second SIGTERM as soon as it begins to handle the first."""
+    start = threading.Timer.start
+
+    def interrupted(timer: threading.Timer) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        start(timer)
+
+    threading.Timer.start = interrupted  # type: ignore[method-assign] # this process has nothing else to do
+    process_in(folder, sys.stdout).run(lambda: os._exit(0))
+
+
+# --- standing by
+
+HERE = Holder.here("serve", {})
+
+
+def test_a_standby_outlives_its_database_being_away_and_can_be_stopped() -> None:
+    """It reports each reason to wait once, and gets the lease as soon as the holder has released it."""
+    said: list[str] = []
+    unheard: list[str] = []
+
+    async def until(there: Callable[[], bool]) -> None:
+        await asyncio.to_thread(eventually, there)
+
+    async def play(server: postgresql.Server) -> None:
+        with open_inbox(server.url(), write=True) as first, open_inbox(server.url(), write=True) as second:
+            held = first.lease(HERE)
+            stop = asyncio.Event()
+            waiting = asyncio.create_task(stand_by(second, HERE, asyncio.Event(), said.append))
+            await until(lambda: len(said) == 1)
+            await asyncio.to_thread(server.stop)
+            stopped = asyncio.create_task(stand_by(first, HERE, stop, unheard.append))
+            await until(lambda: len(said) == 2 and bool(unheard))
+            stop.set()
+            assert await asyncio.wait_for(stopped, 60) is None
+            await asyncio.to_thread(server.start)
+            await asyncio.to_thread(held.release)
+            lease = await asyncio.wait_for(waiting, 60)
+            assert lease is not None
+            assert lease.remaining() > 0
+            await asyncio.to_thread(lease.release)
+
+    with postgresql.running() as server:
+        asyncio.run(play(server))
+    assert len(said) == 2
+    # The message depends on how far the server's stop had come.
+    assert any(words in said[1] for words in ("is running", "starting or stopping", "ended the connection"))
+
+
+# --- replaced
+
+
+STRIKES: dict[str, Callable[[Path], object]] = {
+    "removed": lambda state: shutil.rmtree(state.parent),
+    "a copy in its place": lambda state: Path(shutil.copy(state, f"{state}.copy")).replace(state),
+}
+
+
+@pytest.mark.parametrize("strike", STRIKES.values(), ids=STRIKES)
+def test_an_inbox_that_is_replaced_ends_the_process(estate: World, strike: Callable[[Path], object]) -> None:
+    """The group is neither delivered nor acknowledged, so that the service offers it to the next process."""
+    served = estate.serve_ready()
+    strike(estate.project.folder / ".syncengine" / "state.db")
+    estate.post("g1")
+    assert served.ends() == 1
+    assert "was removed, replaced or set back" in served.log.read_text(encoding="utf-8")
+    assert estate.ledger() == []
+    assert estate.states()["g1"] != "SUCCESS"
+
+
+@pytest.mark.parametrize("strike", STRIKES.values(), ids=STRIKES)
+def test_a_state_that_is_replaced_in_a_round_ends_the_process(estate: World, strike: Callable[[Path], object]) -> None:
+    """The round does not complete, and no further round starts with the replaced state."""
+    estate.project.settings(f"serve: {{every: 1s, listen: '127.0.0.1:{estate.port}'}}")
+    estate.project.wants(tags=[tag("A")])
+    served = estate.serve()
+    served.says("reconciled")
+    estate.service.fault("upsertTags", delay=2)
+    estate.project.wants(tags=[tag("A"), tag("B")])
+    estate.service.wait_for("upsertTags", 2)
+    strike(estate.project.folder / ".syncengine" / "state.db")
+    assert served.ends() == 1
+    assert "was removed, replaced or set back" in served.log.read_text(encoding="utf-8")
+    assert estate.told("upsertTags") == 2

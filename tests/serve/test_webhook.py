@@ -29,6 +29,14 @@ def hooked(estate: World, port: int = 0) -> int:
     return port
 
 
+def call(port: int, key: str) -> int | None:
+    """The status that answers a call with this key and without posted time, if anybody listens."""
+    try:
+        return loopback.post(f"http://127.0.0.1:{port}/hook", json={"callerKey": key}).status_code
+    except httpx.TransportError:
+        return None
+
+
 def test_posted_time_comes_by_webhook_and_its_answer_is_the_acknowledgement(estate: World) -> None:
     """Each group is delivered once, and no status update is sent.
 
@@ -78,15 +86,6 @@ def test_a_call_before_the_webhook_is_registered_is_put_off(estate: World) -> No
     estate.deliver("a")
 
 
-def call(port: int, key: str) -> int | None:
-    """The status that answers a call with this key and without posted time."""
-    try:
-        answer = loopback.post(f"http://127.0.0.1:{port}/hook", json={"callerKey": key})
-    except httpx.TransportError:
-        return None
-    return answer.status_code
-
-
 def test_switching_to_webhook_and_back_unregisters_the_other_first(estate: World) -> None:
     """Editing the project file switches a running process; posted time is delivered before, between and after."""
     estate.serve_ready()
@@ -129,14 +128,6 @@ def test_a_foreign_webhook_is_not_taken_for_ours_after_a_crash(estate: World) ->
     served = estate.serve()
     assert served.ends() == 1
     assert "did not register" in served.messages("ended")[0]
-
-
-def test_a_webhook_whose_registration_lost_its_answer_is_ours(estate: World) -> None:
-    hooked(estate)
-    estate.service.fault("registerWebhook", times=1, drop="after")
-    estate.serve_ready()
-    assert estate.told("unregisterWebhook") == 0
-    estate.deliver("a")
 
 
 @pytest.mark.parametrize("ends", ["SIGTERM", "reload"])

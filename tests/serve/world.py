@@ -62,11 +62,8 @@ class Served:
 
     def lines(self) -> list[dict[str, Any]]:
         """The complete lines of the log, each of which must be JSON."""
-        return [
-            json.loads(line)
-            for line in self.log.read_text(encoding="utf-8").splitlines(keepends=True)
-            if line.endswith("\n")
-        ]
+        written = self.log.read_text(encoding="utf-8").splitlines(keepends=True)
+        return [json.loads(line) for line in written if line.endswith("\n")]
 
     def events(self) -> list[str]:
         return [line["event"] for line in self.lines()]
@@ -113,22 +110,18 @@ class World:
         service: tuple[str, ...] = (),
     ) -> None:
         """Write the project file: `posted` goes into `postedTime`, `more` beside it, `service` into `service`."""
-        lines = [
-            f"serve: {{every: {every}, listen: '127.0.0.1:{self.port}'}}",
-            f"sources: {{ledger: {{sql: {ledger}}}}}",
-        ]
-        text = "\n".join([*lines, more, "postedTime:", posted, "  deliver:", sinks])
+        serve = f"serve: {{every: {every}, listen: '127.0.0.1:{self.port}'}}"
+        sources = f"sources: {{ledger: {{sql: {ledger}}}}}"
+        text = "\n".join([serve, sources, more, "postedTime:", posted, "  deliver:", sinks])
         self.project.settings(*[line for line in text.splitlines() if line.strip()], service=service)
 
-    def ledger(self) -> list[str]:
-        """The group ids in the ledger."""
+    def ledger(self, column: str = "id") -> list[str]:
+        """The group ids in the ledger, or another column, in the order of the ids."""
         with closing(sqlite3.connect(self.project.folder / "ledger.db", timeout=30)) as database:
-            return [id for (id,) in database.execute("SELECT id FROM time ORDER BY id")]
+            return [value for (value,) in database.execute(f"SELECT {column} FROM time ORDER BY id")]
 
     def matters(self) -> list[str]:
-        """The matters in the ledger."""
-        with closing(sqlite3.connect(self.project.folder / "ledger.db", timeout=30)) as database:
-            return [matter for (matter,) in database.execute("SELECT matter FROM time ORDER BY id")]
+        return self.ledger("matter")
 
     # --- the process
 
