@@ -1,13 +1,18 @@
-"""The example manifests are a small law firm: complete, private, and short enough for one screen per file."""
+"""The example manifests are a small law firm, which the first command of the README shows on one screen."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import shutil
+import struct
+import subprocess
+import sys
+import termios
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -21,12 +26,11 @@ ACTIVITIES = [f"A{number}" for number in range(101, 112)]
 """The activity codes of the UTBMS litigation code set of the American Bar Association."""
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
     """A folder with only the manifests, as in a clone."""
-    folder = tmp_path_factory.mktemp("firm")
-    shutil.copytree(MANIFESTS, folder / "manifests")
-    return folder
+    shutil.copytree(MANIFESTS, tmp_path / "manifests")
+    return tmp_path
 
 
 def run(folder: Path, *words: str) -> str:
@@ -35,35 +39,22 @@ def run(folder: Path, *words: str) -> str:
     return done.out
 
 
-@pytest.fixture(scope="module")
-def declared(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The declared resources, by section."""
-    declared: dict[str, list[dict[str, Any]]] = json.loads(run(folder, "render", "--format", "json"))
-    return declared
+def test_every_matter_is_open_private_and_of_a_client_and_every_activity_is_offered(folder: Path) -> None:
+    """Twelve matters of three clients; the closed one has no tag.
 
-
-def test_every_matter_is_open_private_and_of_a_client(declared: dict[str, list[dict[str, Any]]]) -> None:
-    """Twelve matters of three clients; the closed one has no tag."""
+    Keywords and names are unique and have at least four characters, so that they match few words by chance. Without
+    enableIfNew, a new activity type would be created, but users could not choose it.
+    """
+    assert run(folder, "validate").startswith("No problems found.")
+    declared = json.loads(run(folder, "render", "--format", "json"))
     tags = declared["tags"]
     assert len(tags) == 11
     assert {tag["visibility"] for tag in tags} == {"PRIVATE"}
     assert {tag["category"] for tag in tags} == {each["externalId"] for each in declared["tagCategories"]} == CLIENTS
-
-
-def test_no_two_tags_share_a_keyword(declared: dict[str, list[dict[str, Any]]]) -> None:
-    """Keywords and tag names are unique and have at least four characters, so that they match few words by chance."""
-    words = [word.casefold() for tag in declared["tags"] for word in (tag["name"], *tag["keywords"])]
+    words = [word.casefold() for tag in tags for word in (tag["name"], *tag["keywords"])]
     assert [word for word, times in Counter(words).items() if times > 1 or len(word) < 4] == []
-
-
-def test_the_activity_codes_are_complete_and_offered(declared: dict[str, list[dict[str, Any]]]) -> None:
-    """Without enableIfNew, a new activity type would be created, but users could not choose it."""
     assert [each["code"] for each in declared["activityTypes"]] == ACTIVITIES
     assert {each.get("enableIfNew") for each in declared["activityTypes"]} == {True}
-
-
-def test_validation_has_nothing_to_say(folder: Path) -> None:
-    assert run(folder, "validate").startswith("No problems found.")
 
 
 @pytest.mark.parametrize("path", sorted(MANIFESTS.glob("*.yaml")), ids=lambda path: path.stem)
@@ -84,3 +75,48 @@ def test_the_rules_for_them_fit_their_schema_and_their_tests_pass() -> None:
     assert named.resolve() == MANIFESTS.parent / "schemas" / "policies.schema.json"
     jsonschema.validate(yaml.safe_load(text), json.loads(named.read_text(encoding="utf-8")))
     assert run(MANIFESTS.parent, "test", str(path.parent)) == "7 tests passed.\n"
+
+
+# --- the first command of the README
+
+COMMAND = [sys.executable, "-m", "syncengine", "apply", "--sandbox", "-y"]
+SCREEN = 40
+"""The most lines that a new user should see at once."""
+
+
+def printed(folder: Path, columns: int | None) -> list[str]:
+    """The lines in a pipe, or those that remain on a terminal of that width, without progress, which is erased."""
+    master, slave = pty.openpty() if columns else os.pipe()
+    if columns:
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    environ = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"NO_COLOR": "1"}
+    process = subprocess.Popen(COMMAND, cwd=folder, env=environ, stdout=slave, stderr=subprocess.PIPE, encoding="utf-8")
+    os.close(slave)
+    shown = b""
+    try:
+        while more := os.read(master, 65536):
+            shown += more
+    except OSError:  # Linux's answer once the other end of a terminal is closed
+        pass
+    finally:
+        os.close(master)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    return [*shown.decode().splitlines(), *said.splitlines()]
+
+
+@pytest.mark.parametrize("columns", [None, 80, 200])
+def test_the_first_apply_prints_one_screen_and_a_repeat_where_it_is(folder: Path, columns: int | None) -> None:
+    """In a pipe, and on a terminal of any usual width. A second apply changes nothing and suggests no next command."""
+    lines = printed(folder, columns)
+    assert len(lines) <= SCREEN
+    assert columns is None or max(map(len, lines)) <= columns
+    created = [line for line in lines if line.startswith("  + ")]
+    assert [line.count("manifests/") for line in created] == [1] * 25
+    assert any("visibility: PRIVATE" in line for line in lines)
+    assert "Applied 25 changes. 3 requests." in lines
+    assert "Next: `syncengine sandbox` shows the result in a browser." in lines
+    assert "After an edit: `syncengine plan --sandbox`. In a new folder: `syncengine init`." in lines
+    again = printed(folder, None)
+    assert len(again) == 3
+    assert "No changes. 25 resources match the recorded state." in again
