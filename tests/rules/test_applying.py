@@ -17,7 +17,7 @@ from tests.cli.service import Service
 from tests.manifest.loading import write
 from tests.planning.estate import row
 
-from .judging import judged
+from .test_judging import judged
 
 CLOSED = tag("A", keywords=["x"], closedTimestamp="2026-01-01T00:00:00Z")
 RULES = """\

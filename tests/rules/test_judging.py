@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 
 from syncengine.document.validation import names_of
 from syncengine.errors import Problems, Severity
 from syncengine.manifest.schema import MODELS
+from syncengine.plan.build import plan
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan, Summary
 from syncengine.plan.request import Scope
 from syncengine.render.formats import PlanSummary
 from syncengine.resource import Kind, Recorded, Removal, Status
 from syncengine.rules.judge import LONGEST, MOST
-from syncengine.rules.model import ACTIONS, EMPTY
-from syncengine.rules.read import ExpectedSummary
+from syncengine.rules.model import ACTIONS, EMPTY, RuleSet
+from syncengine.rules.read import ExpectedSummary, rules_in
 from tests.applying.bench import Bench
 from tests.manifest.loading import counted, write
-from tests.planning.estate import gone, row
+from tests.planning.estate import How, ask, gone, row
 from tests.planning.test_cached_plans import beginning, bench, sandbox, settle
 
-from .judging import denied, judged
-
 __all__ = ["bench", "sandbox"]
+
+
+def rules(*lines: str) -> RuleSet:
+    """Read rules that are given as the contents of YAML flow mappings, without the braces."""
+    text = "rules:\n" + "".join(f"  - {{{line}}}\n" for line in lines)
+    return rules_in((("policies/all.yaml", text.encode()),))
+
+
+def judged(manifests: str, recorded: Iterable[Recorded], *lines: str, **how: Any) -> Plan:
+    asked = How(**how)
+    options = replace(asked.options, rule_set=rules(*lines))
+    return plan(ask(manifests), {row.key: row for row in recorded}, options, asked.basis)
+
+
+def denied(manifests: str, recorded: Iterable[Recorded], expression: str, kind: str = "tag", **how: Any) -> list[str]:
+    """Return the addresses that a rule with this expression denies, with `plan` for a denial without an address."""
+    made = judged(manifests, recorded, f'name: r, for: {kind}, deny: "{expression}"', **how)
+    return [d.address or "plan" for d in made.diagnostics if d.code == "policy-denied"]
+
 
 A, B = row("tag/A", "x"), row("tag/B", "y")
 ONLY_B = "tags: [{name: B, keywords: [y]}]"
