@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +21,7 @@ from syncengine.project.model import Project
 from syncengine.project.runner import Holder
 from syncengine.state.store import State, open_state
 from tests.cli.program import ended
+from tests.manifest.loading import write
 from tests.posted_time.receiver import Got, receiving
 from tests.support.git import commit_all, git
 
@@ -38,12 +37,6 @@ TEMPLATE = "tags:\n{% include 'part.j2' %}\n"
 BLOCK = (
     "generate:\n  - forEach: {csv: ../rows.csv}\n    tags: [{name: '{{ row.name }}', description: '{{ var.who }}'}]\n"
 )
-
-
-def write(folder: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
 
 
 def rich(bench: Bench) -> Bench:
@@ -128,6 +121,13 @@ def held(bench: Bench, meanwhile: Callable[[State], object]) -> Iterator[Callabl
         assert free.is_set(), "nothing waited for the lock"
 
 
+@contextmanager
+def nothing_sent(bench: Bench) -> Iterator[None]:
+    seen = bench.sandbox.last_request()
+    yield
+    assert {request["operation"] for request in bench.sandbox.requests(seen)} <= {"teamInfo"}
+
+
 def test_what_changes_while_the_lock_is_waited_for_is_read_afterwards(bench: Bench) -> None:
     """A folder that is pulled while another run holds the lock is applied with the pulled files, of whatever kind."""
     rich(bench)
@@ -149,33 +149,31 @@ def test_the_project_file_counts_as_it_stands_after_the_wait(bench: Bench, befor
     assert ("other words" in bench.sandbox.tag("GOES")["keywords"]) == (after == "forget")
 
 
-OTHERWISE: dict[str, tuple[Edit, int, str]] = {
-    "invalid": (edit("syncengine.yaml", "version: 1\nnonsense: true\n"), 8, "unknown-field"),
-    "of another state": (lambda bench: bench.settings("state: other.db"), 5, "inputs-changed"),
-}
-
-
-@pytest.mark.parametrize(("change", "code", "error"), OTHERWISE.values(), ids=OTHERWISE)
+@pytest.mark.parametrize(
+    ("change", "code", "error"),
+    [
+        (edit("syncengine.yaml", "version: 1\nnonsense: true\n"), 8, "unknown-field"),
+        (lambda bench: bench.settings("state: other.db"), 5, "inputs-changed"),
+    ],
+    ids=["invalid", "of another state"],
+)
 def test_a_project_file_that_cannot_count_after_the_wait_is_refused(
     bench: Bench, change: Edit, code: int, error: str
 ) -> None:
     """The run does not plan with the settings that it read before, and holds the lock of one state only."""
     rich(bench)
-    seen = bench.sandbox.last_request()
-    with held(bench, confirming(bench, change)) as tell:
+    with nothing_sent(bench), held(bench, confirming(bench, change)) as tell:
         done = applied(bench, tell=tell)
-    assert (done.exit_code, error in codes(done)) == (code, True)
-    assert (bench.sandbox.requests(seen), (bench.folder / "other.db").exists()) == ([], False)
+    assert (done.exit_code, error in codes(done), (bench.folder / "other.db").exists()) == (code, True, False)
 
 
 @pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
 def test_what_a_person_confirmed_is_what_is_applied(bench: Bench, change: Edit) -> None:
     """An edit during the confirmation ends the run with exit 5, and nothing is sent."""
     rich(bench)
-    seen = bench.sandbox.last_request()
-    done = applied(bench, confirm=confirming(bench, change))
+    with nothing_sent(bench):
+        done = applied(bench, confirm=confirming(bench, change))
     assert (done.exit_code, codes(done)) == (5, ["inputs-changed"])
-    assert {request["operation"] for request in bench.sandbox.requests(seen)} <= {"teamInfo"}
     assert applied(bench).exit_code == 0
     assert planned(bench) == []
 
@@ -201,22 +199,20 @@ def test_a_rule_that_is_added_during_the_confirmation_applies(bench: Bench) -> N
 def test_after_the_wait_for_late_calls_the_files_are_compared_again(bench: Bench) -> None:
     """While the run waits for a late call, the plan may have become out of date."""
     bench.settle(tags=[tag("LATE", description="one")])
-    text = (bench.folder / "syncengine.yaml").read_text(encoding="utf-8").replace("landing: 0s", "landing: 2s")
-    (bench.folder / "syncengine.yaml").write_text(text, encoding="utf-8")
-    bench.wants(tags=[tag("LATE", description="two")])
+    bench.settings(service=("landing: 2s",))
     bench.sandbox.unavailable("upsertTags")
-    assert applied(bench).exit_code != 0
+    assert bench.apply(tags=[tag("LATE", description="two")]).exit_code != 0
     bench.wants(tags=[tag("LATE", description="three")])
-    seen, waits = bench.sandbox.last_request(), []
+    waits = []
 
     def tell(event: Any) -> None:
         if isinstance(event, Waiting):
             waits.append(event)
             bench.wants(tags=[tag("LATE", description="four")])
 
-    done = applied(bench, tell=tell)
+    with nothing_sent(bench):
+        done = applied(bench, tell=tell)
     assert (len(waits), done.exit_code, codes(done)) == (1, 5, ["inputs-changed"])
-    assert {request["operation"] for request in bench.sandbox.requests(seen)} == {"teamInfo"}
     assert applied(bench).exit_code == 0
     assert bench.sandbox.tag("LATE")["description"] == "four"
 
@@ -331,11 +327,10 @@ def test_a_plan_waits_while_git_updates_the_work_tree(bench: Bench) -> None:
     lock.touch()
 
     def finish() -> None:
-        time.sleep(0.5)
         write(bench.folder, {"manifests/z.yaml": "tags: [{name: Z}]\n"})
         lock.unlink()
 
-    updating = threading.Thread(target=finish)
+    updating = threading.Timer(0.5, finish)
     updating.start()
     assert planned(bench) == ["A", "Z"]
     updating.join()

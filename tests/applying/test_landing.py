@@ -12,7 +12,7 @@ import pytest
 from syncengine.apply.report import RunStatus
 from syncengine.effects import Effect
 from syncengine.plan.request import Scope
-from syncengine.resource import Key, Kind, Removal, Resource, Status
+from syncengine.resource import Key, Kind, Resource, Status
 from syncengine.service.operations import (
     COMPLETE_SYNC_SESSION,
     DELETE_TAG_CATEGORY,
@@ -24,68 +24,26 @@ from syncengine.state.history import Run
 from syncengine.state.records import Attempt
 
 from .crash_model import House, Manifest, Trouble, activity_type, category, declaring, tag
-from .test_crashes import Snapshot, house, snapshot
-from .test_instants import left_behind
+from .test_crashes import Snapshot, house
+from .test_instants import AFTER, BEFORE, beginning, left_behind
 from .truths import beyond_recorded, troubles_of
 
 pytestmark = pytest.mark.slow
 
-ONE = declaring(
-    category("stays", description="one"),
-    category("goes"),
-    category("old"),
-    activity_type("A1", description="one"),
-    activity_type("A9"),
-    tag("edited", "first", "second", "Cased", metadata={"Old": "1", "Kept": "1"}, url="https://one.example"),
-    tag("moves", category="goes"),
-    tag("cascades", "its words", category="goes"),
-    tag("inside", category="stays"),
-    tag("goes-along", category="old"),
-    tag("deleted", "its words"),
-    tag("retired", "its words"),
-    tag("renamed-before"),
-    deletes=Removal.DELETE,
-    created=Removal.DELETE,
-    retires=Removal.RETIRE,
-)
-OTHER = declaring(
-    category("stays", description="other"),
-    category("comes"),
-    category("new", was="old"),
-    activity_type("A1", description="other"),
-    activity_type("A2"),
-    tag("edited", "first", "third", "cased", metadata={"Kept": "2", "New": "2"}, url="https://other.example"),
-    tag("moves", category="comes"),
-    tag("inside", category="stays"),
-    tag("goes-along", category="new"),
-    tag("created", category="comes"),
-    tag("retires", "its words"),
-    tag("renamed", was="renamed-before"),
-    deleted=Removal.DELETE,
-    retired=Removal.RETIRE,
-)
 BACK = declaring(
-    *(category("old", was="new") if key.name == "old" else resource for key, resource in ONE.resources.items()),
-    deletes=Removal.DELETE,
-    created=Removal.DELETE,
-    retires=Removal.RETIRE,
+    *(r for key, r in BEFORE.resources.items() if key.name != "renamed-before"),
+    category("renamed-before", was="renamed"),
 )
-
-
-@cache
-def beginning() -> Snapshot:
-    with house() as home:
-        assert home.apply(ONE).status is RunStatus.COMPLETE
-        return snapshot(home)
+"""The manifests of before, with the rename taken back as one."""
 
 
 @cache
 def troubled(how: str) -> tuple[Snapshot, ...]:
-    return tuple(left for left, _ in left_behind(beginning(), OTHER, how))
+    return tuple(left for left, _ in left_behind(beginning(), AFTER, how))
 
 
 def interrupted(how: str) -> Iterator[tuple[int, House]]:
-    """Yield the change from ONE to OTHER, with trouble at each instant of it in turn."""
+    """Yield the change from ONE to AFTER, with trouble at each instant of it in turn."""
     for instant, trouble in enumerate(troubled(how)):
         with house(trouble) as home:
             yield instant, home
@@ -104,7 +62,7 @@ def ended(home: House, last: Manifest, instant: int) -> None:
 
 
 @pytest.mark.parametrize("how", ["dies and lands late", "unavailable and lands late", "answered twice"])
-@pytest.mark.parametrize("last", [BACK, OTHER], ids=["taken back", "repeated"])
+@pytest.mark.parametrize("last", [BACK, AFTER], ids=["taken back", "repeated"])
 def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Manifest) -> None:
     """Whether the manifests were put back or the run is repeated; a run waits once, before its own first call."""
     for instant, home in in_flight(how):
@@ -117,7 +75,7 @@ def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Ma
 @pytest.mark.parametrize("how", ["dies before", "unavailable", "refused"])
 def test_wherever_a_run_ends_the_files_may_be_put_back_and_others_put_in_place(how: str) -> None:
     """The manifests are put back with or without the rename; without it, the renamed category is deleted as planned."""
-    for last in (BACK, ONE):
+    for last in (BACK, BEFORE):
         for instant, home in interrupted(how):
             for _ in range(3):
                 home.apply(last)
@@ -140,8 +98,8 @@ def test_a_repeated_call_does_not_wait_for_the_late_one() -> None:
     """
     for instant, home in in_flight("dies and lands late"):
         (late, *_) = home.in_flight
-        home.apply(OTHER)
-        assert home.waits == (late.body.get("keyword") == "Cased"), f"trouble at instant {instant}"
+        home.apply(AFTER)
+        assert home.waits == (late.body.get("keyword") == "Words"), f"trouble at instant {instant}"
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from syncengine.plan.model import Plan
 from syncengine.resource import Key, Kind, Recorded, Removal, Status
 from syncengine.service.operations import DELETE_TAG, DELETE_TAG_CATEGORY
 from tests.support.profiles import tried
-from tests.support.world import Tag, World
+from tests.support.world import World
 
 from .crash_model import House, Manifest, Trouble, category, declaring, tag
 from .test_crashes import (
@@ -44,7 +44,7 @@ from .test_crashes import (
     nothing,
     renames,
 )
-from .truths import DEFAULTS, UNCLEARABLE, beyond_recorded, troubles_of
+from .truths import UNCLEARABLE, beyond_recorded, rows_not_as_held, shown, troubles_of
 
 pytestmark = pytest.mark.slow
 
@@ -64,86 +64,32 @@ class Moment(NamedTuple):
         return cls(home.world, home.rows)
 
 
-def differences(then: Moment, now: Moment, plans: list[Plan], others: Mapping[str, set[str]]) -> Iterator[str]:
+def differences(then: Moment, home: House, plans: list[Plan]) -> Iterator[str]:
     """Yield all that differs from `then` and that the interface could have restored.
 
     The interface cannot delete a tag (it is retired), clear a description, give a deleted category its old id, remove
     a category or activity type without deleting it (it is released), or restore what other people had put on a deleted
     resource.
     """
-    left_out = {note.key for plan in plans for note in plan.notes if note.kind == "left-out"}
-    for key in {**then.rows, **now.rows}:
-        if key not in left_out:
-            yield from _row_differs(key, then, now)
-    for name, before in then.world.tags.items():
-        if Key(Kind.TAG, name) not in left_out and Key(Kind.TAG, name) in then.rows:
-            yield from _tag_differs(name, before, then, now, others.get(name, set()))
-    for was in then.world.categories.values():
-        held = now.world.category_ids.get(was.external_id)
-        if Key(Kind.CATEGORY, was.external_id) in left_out:
+    now, left_out = Moment.of(home), {note.key for plan in plans for note in plan.notes if note.kind == "left-out"}
+    yield from rows_not_as_held(home, now.rows)
+    for key in {**then.rows, **now.rows}.keys() - left_out:
+        was, status = (each.rows[key].status if key in each.rows else Status.DELETED for each in (then, now))
+        made = Status.RETIRED if key.kind is Kind.TAG else Status.RELEASED
+        if status not in ({Status.DELETED, made} if was is Status.DELETED else {was}):
+            yield f"{key} was {was} and is {status}"
+    after = shown(now.world, home.others.keywords)
+    for key, before in shown(then.world, home.others.keywords).items():
+        if key in left_out or (row := then.rows.get(key)) is None:
             continue
-        if held is None:
-            yield f"category {was.external_id} is not there"
-        elif _cleared(now.world.categories[held].fields) != _cleared(was.fields):
-            yield f"category {was.external_id}: {now.world.categories[held].fields}, not {was.fields}"
-    for code, known in then.world.activity_types.items():
-        now_known = now.world.activity_types.get(code)
-        if known.deleted or Key(Kind.ACTIVITY_TYPE, code) in left_out or Key(Kind.ACTIVITY_TYPE, code) not in then.rows:
+        if key not in after:
+            yield f"{key} is not there"
             continue
-        if now_known is None or now_known.deleted:
-            yield f"type {code} is not there"
-        elif known.description not in ("", now_known.description):
-            yield f"type {code}: {now_known.description!r}, not {known.description!r}"
-
-
-def _cleared(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if name not in UNCLEARABLE and value not in ("", [], ())}
-
-
-def _row_differs(key: Key, then: Moment, now: Moment) -> Iterator[str]:
-    old, new = then.rows.get(key), now.rows.get(key)
-    was, status = old.status if old else Status.DELETED, new.status if new else Status.DELETED
-    if was is Status.DELETED:
-        allowed = {Status.DELETED, Status.RETIRED if key.kind is Kind.TAG else Status.RELEASED}
-        if status not in allowed:
-            yield f"{key} was not there and is {status}"
-    elif status is not was:
-        yield f"{key} was {was} and is {status}"
-    elif old is not None and new is not None and was is Status.ACTIVE and _content(old) != _content(new):
-        yield f"{key}: recorded {_content(new)}, not {_content(old)}"
-
-
-def _content(row: Recorded) -> object:
-    fields = {**row.body.fields}
-    silent = {"visibility": "PUBLIC", "path": "/"} if row.key.kind is Kind.TAG else {}
-    fields = {n: v for n, v in fields.items() if v not in ("", ()) and silent.get(n) != v}
-    fields.pop("reenableIfArchived", None)
-    fields.pop("excludeTagNameKeyword", None)
-    return sorted(fields.items()), {*row.body.keywords}, row.body.metadata, row.protect
-
-
-def _tag_differs(name: str, old: Tag, then: Moment, now: Moment, others: set[str]) -> Iterator[str]:
-    new = now.world.tags.get(name)
-    if new is None:
-        yield f"tag {name} is not there"
-        return
-    if new.keywords - others != old.keywords - others:
-        yield f"tag {name}: keywords {sorted(new.keywords)}, not {sorted(old.keywords)}"
-    if new.metadata != old.metadata:
-        yield f"tag {name}: metadata {new.metadata}, not {old.metadata}"
-    before, after = _fields(old, then.world), _fields(new, now.world)
-    row = then.rows[Key(Kind.TAG, name)]
-    recorded = row.body.fields
-    for field in {*before, *after} - (UNCLEARABLE - recorded.keys()):
-        is_as_recorded = row.doubtful and after.get(field) == recorded.get(field)  # nobody knew its value
-        if before.get(field) != after.get(field) and not is_as_recorded:
-            yield f"tag {name}: {field} is {after.get(field)!r}, not {before.get(field)!r}"
-
-
-def _fields(tag: Tag, world: World) -> dict[str, Any]:
-    fields = {name: value for name, value in {**DEFAULTS, **tag.fields}.items() if value not in ("", [], ())}
-    category = world.categories.get(str(fields.pop("tagCategoryId", "")))
-    return {**fields, "category": category.external_id if category else None}
+        for name in {*before, *after[key]} - (UNCLEARABLE - {n for n, value in row.body.fields.items() if value}):
+            value = after[key].get(name) or None
+            is_as_recorded = row.doubtful and value == row.body.fields.get(name)  # nobody knew its value
+            if value != (before.get(name) or None) and not is_as_recorded:
+                yield f"{key}: {name} is {value!r}, not {before.get(name)!r}"
 
 
 def deletes(plan: Plan) -> Iterator[str]:
@@ -205,7 +151,7 @@ def test_undo_of_the_last_run_brings_everything_back(
             return
         run, made = home.last_run, Moment.of(home)
         plans = undone(home, run, attempts, resumes=resumes)
-        nothing(differences(then, Moment.of(home), plans, home.others.keywords))
+        nothing(differences(then, home, plans))
         nothing(home.violations)
         if not ending.died:  # members of a renamed category may not be where the manifests want them
             asks_again(home, manifest, made)
@@ -225,9 +171,9 @@ def test_an_undo_of_an_undo_brings_everything_forward(history: list[Step], manif
         first = undone(home, home.last_run, [])
         back = Moment.of(home)
         plans = [*first, *undone(home, home.last_run, [])]
-        nothing(differences(there, Moment.of(home), plans, home.others.keywords))
+        nothing(differences(there, home, plans))
         undone(home, home.last_run, [])
-        nothing(differences(back, Moment.of(home), plans, home.others.keywords))
+        nothing(differences(back, home, plans))
 
 
 @pytest.mark.parametrize("instant", range(20))

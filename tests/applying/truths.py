@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from syncengine.resource import Key, Kind, Recorded, Resource, Status
+from syncengine.resource import Key, Kind, Recorded, Status
 from tests.support.world import Tag, World
 
 from .crash_model import THEIR_TYPE, House, Manifest
@@ -16,82 +16,56 @@ DEFAULTS = {"path": "/", "visibility": "PUBLIC"}
 
 def troubles_of(house: House, manifest: Manifest) -> list[str]:
     """Return all that differs from the manifest and the state after an undisturbed apply."""
-    rows = house.rows
+    rows, types = house.rows, house.world.activity_types
     return [
         *house.violations,
-        *_tags_not_as_desired(house, manifest),
-        *_categories_not_as_desired(house, manifest),
-        *_types_not_as_desired(house, manifest),
-        *_rows_not_as_held(house, rows),
+        *_not_as_desired(house, manifest),
+        *rows_not_as_held(house, rows),
         *beyond_recorded(house),
         *(f"tag {name} of somebody else is gone" for name in house.others.tags - house.world.tags.keys()),
-        *(f"{key} is still active" for key, row in rows.items() if _lingers(key, row, manifest)),
+        *(f"type {code} of somebody else is gone" for code in house.others.types if types[code].deleted),
+        *(f"{key} is still active" for key in rows.keys() - manifest.resources if rows[key].status is Status.ACTIVE),
     ]
 
 
-def _lingers(key: Key, row: Recorded, manifest: Manifest) -> bool:
-    return key not in manifest.resources and row.status is Status.ACTIVE
+def shown(world: World, others: Mapping[str, set[str]]) -> dict[Key, dict[str, Any]]:
+    """Return what the service holds of each resource, without tags' keywords of others, by names instead of ids."""
+    held: dict[Key, dict[str, Any]] = {}
+    for name, tag in world.tags.items():
+        fields = {**DEFAULTS, **tag.fields}
+        place = world.categories.get(str(fields.pop("tagCategoryId", None)))
+        own = {"keywords": tag.keywords - others.get(name, set()), "metadata": dict(tag.metadata)}
+        held[Key(Kind.TAG, name)] = {**fields, **own, "category": place and place.external_id}
+    for category in world.categories.values():
+        held[Key(Kind.CATEGORY, category.external_id)] = dict(category.fields)
+    for code, known in world.activity_types.items():
+        if not known.deleted:
+            held[Key(Kind.ACTIVITY_TYPE, code)] = {"description": known.description}
+    return held
 
 
-def _tags_not_as_desired(house: House, manifest: Manifest) -> Iterator[str]:
-    for resource in manifest.of(Kind.TAG):
-        name = resource.key.name
-        held = house.world.tags.get(name)
-        if held is None:
-            yield f"tag {name} is not there"
-            continue
-        wanted = _fields_on_the_wire(house.world, resource)
-        for field_name in {*wanted, *held.fields} - (UNCLEARABLE - wanted.keys()):
-            if held.fields.get(field_name) != wanted.get(field_name):
-                yield f"tag {name}: {field_name} is {held.fields.get(field_name)!r}, not {wanted.get(field_name)!r}"
-        keywords = held.keywords - (house.others.keywords[name] - set(resource.body.keywords))
-        if keywords != set(resource.body.keywords):
-            yield f"tag {name}: keywords are {sorted(keywords)}, not {sorted(resource.body.keywords)}"
-        if dict(held.metadata) != dict(resource.body.metadata):
-            yield f"tag {name}: metadata is {held.metadata}, not {resource.body.metadata}"
-
-
-def _fields_on_the_wire(world: World, resource: Resource) -> dict[str, Any]:
-    wanted: dict[str, Any] = dict(DEFAULTS)
-    for name, value in resource.body.fields.items():
-        if name == "category":
-            wanted["tagCategoryId"] = world.category_ids.get(str(value), "missing")
-        elif name != "excludeTagNameKeyword" and value not in ("", ()):
-            wanted[name] = value
-    return wanted
-
-
-def _categories_not_as_desired(house: House, manifest: Manifest) -> Iterator[str]:
+def _not_as_desired(house: House, manifest: Manifest) -> Iterator[str]:
     """Skip categories that a run reported as kept, since the service made new ones instead of renaming them."""
-    wanted = {
-        resource.key.name: {n: _listed(v) for n, v in resource.body.fields.items() if v not in ("", ())}
-        for resource in manifest.of(Kind.CATEGORY)
-    }
-    held = {
-        category.external_id: dict(category.fields)
-        for category in house.world.categories.values()
-        if Key(Kind.CATEGORY, category.external_id) not in house.let_go
-    }
-    if wanted != held:
-        yield f"categories are {held}, not {wanted}"
+    found = shown(house.world, house.others.keywords)
+    for key, resource in manifest.resources.items():
+        if (held := found.get(key)) is None:
+            yield f"{key} is not there"
+            continue
+        body = resource.body
+        wanted: dict[str, Any] = {n: list(v) if isinstance(v, tuple) else v for n, v in body.fields.items() if v}
+        names = {*held} if key.kind is Kind.ACTIVITY_TYPE else {*held, *wanted}
+        if key.kind is Kind.TAG:
+            wanted = {**DEFAULTS, **wanted, "keywords": set(body.keywords), "metadata": dict(body.metadata)}
+            names = {*held, *wanted} - {"excludeTagNameKeyword"} - (UNCLEARABLE - wanted.keys())
+        for name in names:
+            if (held.get(name) or None) != (wanted.get(name) or None):
+                yield f"{key}: {name} is {held.get(name)!r}, not {wanted.get(name)!r}"
+    for key in found.keys() - manifest.resources.keys() - house.let_go:
+        if key.kind is Kind.CATEGORY:
+            yield f"{key} is there"
 
 
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _types_not_as_desired(house: House, manifest: Manifest) -> Iterator[str]:
-    alive = {code for code, known in house.world.activity_types.items() if not known.deleted}
-    yield from (f"type {code} of somebody else is gone" for code in house.others.types - alive)
-    for resource in manifest.of(Kind.ACTIVITY_TYPE):
-        code = resource.key.name
-        if code not in alive:
-            yield f"type {code} is not there"
-        elif house.world.activity_types[code].description != resource.body.fields.get("description", ""):
-            yield f"type {code}: the description is {house.world.activity_types[code].description!r}"
-
-
-def _rows_not_as_held(house: House, rows: Mapping[Key, Recorded]) -> Iterator[str]:
+def rows_not_as_held(house: House, rows: Mapping[Key, Recorded]) -> Iterator[str]:
     """Compare each row that is not in doubt with what the service holds."""
     for key, row in rows.items():
         if row.doubtful:
