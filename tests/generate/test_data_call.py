@@ -16,12 +16,8 @@ from tests.manifest.loading import loaded, loop, problems
 PROJECT = "version: 1\nsources: {pms: {sql: pms.db}, crm: {http: {url: 'http://127.0.0.1:9'}}}\n"
 WRONG = {
     "an unknown option": ("'../r.csv', delimeter=';'", "`data` has no option `delimeter`; did you mean `delimiter`?"),
-    "a setting of another kind": ("source='crm', nxt='x'", "`data` has no option `nxt`; did you mean `next`?"),
     "a long delimiter": ("'../r.csv', delimiter=';;'", "`data`: `delimiter` must be one character, or `tab`"),
-    "a delimiter of JSON": ("'../r.json', delimiter=';'", "`data`: `delimiter` can be used with `csv` only"),
-    "the list of a CSV file": ("'../r.csv', items='a'", "`data`: `items` can be used with json and yaml only"),
     "a flag as text": ("'../r.csv', allowEmpty='false'", "`data`: `allowEmpty` must be true or false, without quotes"),
-    "no columns": ("'../r.csv', columns=[]", "`data`: `columns` must name at least one column"),
     "columns twice": ("'../r.csv', distinct=['n', 'n']", "`data`: `distinct` must name at least one column, and each"),
     "two paths": ("'../r.csv', path='../r.csv'", "`data` has no option `path`"),
     "no path": ("''", "`data`:  has no suffix of a data file"),
@@ -38,13 +34,10 @@ WRONG = {
     "parameters in a list": ("source='pms', query='SELECT 1', params=[1]", "`data`: `params` must be a mapping"),
     "a query of a service": ("source='crm', path='/m', query={'a': 1}", "`data`: `query` must be text, not a mapping"),
     "paging of a database": ("source='pms', query='SELECT 1', page='p'", "`data`: sql has no field `page`"),
-    "two ways of paging": (
-        "source='crm', page='p', next='n'",
-        "`data`: `paging` needs exactly one of `next`, `page`, `cursor`, `offset` or `link`",
-    ),
-    "a size as text": (
-        "source='crm', offset='o', limit='l', size='9'", "`data`: `size` must be a whole number, without quotes",
-    ),
+    "two ways of paging": ("source='crm', page='p', next='n'", "`data`: `paging` needs exactly one of `next`, `page`"),
+    "a cursor from nowhere": ("source='crm', cursor='c'", "`cursor` needs `at` beside it"),
+    "a limit without a size": ("source='crm', offset='o', limit='l'", "`limit` needs `size` beside it"),
+    "no link": ("source='crm', link=false", "can only be true"),
     "a size of nothing": ("source='crm', offset='o', limit='l', size=0", "`data`: `size` must be between 1 and"),
 }  # fmt: skip
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import signal
 import sqlite3
-import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy.dialects import mysql, postgresql, sqlite
@@ -15,7 +12,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from syncengine.errors import Problems
 from syncengine.manifest.desired import Desired, load
 from syncengine.manifest.sources import sql
-from syncengine.manifest.sources.records import SourceTrouble, memory_of, records
+from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.manifest.sources.sql import bounds_of, sql_rows
 from syncengine.project.load import load_project
 from tests.cli.program import Project
@@ -150,22 +147,6 @@ def test_rows_do_not_fill_the_memory(database: Path, query: str, words: str) -> 
     with pytest.raises(SourceTrouble, match=words):
         for _ in sql_rows("pms", str(database / "pms.db"), query, {}, most=50_000_000):
             pass
-
-
-@pytest.mark.parametrize("columns", [1, 5, 20])
-def test_the_memory_of_rows_is_estimated_well(columns: int) -> None:
-    """The estimate is within 10 % of what Python allocates."""
-
-    def rows() -> Iterator[tuple[int, dict[str, Any]]]:
-        for n in range(1, 5001):
-            yield n, {name: [f"{n}{name}", n * 1000, n / 3][m % 3] for m, name in enumerate(names)}
-
-    names = [f"c{n}" for n in range(columns)]
-    tracemalloc.start()
-    made = records("r", rows())
-    taken = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    assert sum(map(memory_of, made)) == pytest.approx(taken, rel=0.1)
 
 
 def test_servers_of_mysql_end_a_query_themselves() -> None:

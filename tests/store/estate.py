@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from syncengine.effects import Effect
@@ -32,18 +33,8 @@ def whole(key: Key, **fields: Any) -> Effect:
 
 
 def run(number: int = 1, **given: Any) -> Run:
-    facts: dict[str, Any] = {
-        "id": f"run-{number}",
-        "started": 1000.0 * number,
-        "command": "apply",
-        "plan": f"plan-{number}",
-        "host": "ci",
-        "user": "jo",
-        "job_url": None,
-        "commit": f"commit-{number}",
-        "clean": True,
-    }
-    return Run(**(facts | given))
+    usual = Run(f"run-{number}", 1000.0 * number, "apply", f"plan-{number}", "ci", "jo", None, f"commit-{number}", True)
+    return replace(usual, **given)
 
 
 @contextmanager

@@ -22,14 +22,12 @@ import sqlalchemy as sa
 from syncengine.database.open import open_engine
 from syncengine.errors import ExitCode, LockHeld, SyncengineError
 from syncengine.project.runner import Holder, job_url
-from syncengine.state.database import LockLost
 from syncengine.state.lock import LockInfo
-from syncengine.state.records import Attempt
 from syncengine.state.store import State, open_state
 from syncengine.state.tables import LOCK, SESSIONS
 from tests.support.waiting import eventually
 
-from .estate import HERE, run, tag, whole
+from .estate import HERE, run
 
 ELSEWHERE = replace(HERE, host="elsewhere", job_url="https://ci/7")
 
@@ -238,17 +236,6 @@ def test_a_lock_by_hand_ends_only_by_its_id(path: Path) -> None:
         assert state.force_unlock(info.id)
         assert state.current_lock() is None
         assert not state.force_unlock(info.id)
-
-
-def test_a_force_unlocked_process_cannot_write(state: State) -> None:
-    lease = state.lock(HERE, wait=0, request_timeout=0)
-    state.begin_run(run())
-    assert state.force_unlock(lease.info.id)
-    with pytest.raises(LockLost) as lost:
-        state.intend({"c": Attempt("upsertTags", (whole(tag("a")),))})
-    assert lost.value.exit_code is ExitCode.LOCKED
-    assert list(state.rows()) == []
-    assert state.history(tag("a")) == []
 
 
 def test_the_lock_of_a_killed_process_is_taken_at_once(state: State, path: Path) -> None:

@@ -64,17 +64,14 @@ def refusal(path: Path | str, *, write: bool) -> SyncengineError:
     return refused.value
 
 
-def test_a_missing_state_reads_as_empty_and_stays_missing(path: Path) -> None:
-    with open_state(str(path / "deeper" / "state.db"), write=False) as state:
+def test_a_new_state_is_for_its_owner_and_keeps_its_lineage(path: Path) -> None:
+    """Also while it is written to. Missing folders are created; a missing state reads as empty and stays missing."""
+    deep = path.parent / "a" / "b" / "state.db"
+    with open_state(str(deep), write=False) as state:
         assert not state.exists
         assert list(state.rows()) == state.runs(1) == state.open_sessions() == state.members(["x"]) == []
         assert (state.facts().lineage, state.facts().commit, state.current_lock()) == ("", None, None)
     assert not list(path.parent.iterdir())
-
-
-def test_a_new_state_is_for_its_owner_and_keeps_its_lineage(path: Path) -> None:
-    """Also while it is written to. Missing folders are created."""
-    deep = path.parent / "a" / "b" / "state.db"
     with applying(str(deep)) as state:
         assert state.exists
         lineage = state.facts().lineage

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,30 +51,19 @@ def works(url: str) -> None:
     assert found == [(f"T-{each}", f"{TEXT} 2") for each in range(3)]
 
 
-SETTINGS: dict[str, dict[str, str]] = {
-    "strict transactions": {
-        "default_transaction_isolation": "serializable",
-        "default_transaction_read_only": "on",
-        "default_transaction_deferrable": "on",
-        "synchronous_commit": "off",
-    },
-    "short limits": {"statement_timeout": "10ms", "lock_timeout": "10ms"},
-    "other forms of values": {
-        "idle_in_transaction_session_timeout": "9900ms",
-        "extra_float_digits": "0",
-        "standard_conforming_strings": "off",
-        "DateStyle": "German",
-        "IntervalStyle": "postgres_verbose",
-        "bytea_output": "escape",
-        "TimeZone": "Asia/Kathmandu",
-        "client_encoding": "LATIN1",
-        "enable_hashjoin": "off",
-    },
+SETTINGS = {
+    "strict transactions": "default_transaction_isolation=serializable default_transaction_read_only=on"
+    " default_transaction_deferrable=on synchronous_commit=off",
+    "short limits": "statement_timeout=10ms lock_timeout=10ms",
+    "other forms of values": "idle_in_transaction_session_timeout=9900ms extra_float_digits=0 bytea_output=escape"
+    " standard_conforming_strings=off DateStyle=German IntervalStyle=postgres_verbose TimeZone=Asia/Kathmandu"
+    " client_encoding=LATIN1 enable_hashjoin=off",
 }
 
 
-def set_by_default(server: Server, settings: Mapping[str, str]) -> None:
-    server.sql(*(f"ALTER DATABASE st SET {name} = '{value}'" for name, value in settings.items()))
+def set_by_default(server: Server, settings: str) -> None:
+    named = (each.split("=") for each in settings.split())
+    server.sql(*(f"ALTER DATABASE st SET {name} = '{value}'" for name, value in named))
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
@@ -100,10 +89,9 @@ def test_a_lock_that_cannot_be_taken_is_waited_for_as_long_as_given(server: Serv
     assert 1 <= time.monotonic() - began < 10
 
 
-@pytest.mark.parametrize("isolation", ["serializable", "repeatable read"])
-def test_concurrent_writers_wait_for_each_other(server: Server, database: str, isolation: str) -> None:
+def test_concurrent_writers_wait_for_each_other(server: Server, database: str) -> None:
     """With the database's default isolation, the later one would fail."""
-    set_by_default(server, {"default_transaction_isolation": isolation})
+    set_by_default(server, "default_transaction_isolation=serializable")
     beat = sa.update(LOCK).values(beats=LOCK.c.beats + 1)
     with (
         open_state(database, write=True) as one,
@@ -118,45 +106,36 @@ def test_concurrent_writers_wait_for_each_other(server: Server, database: str, i
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("given", "used"),
     [
-        {
-            "synchronous_commit": ("off", "on"),
-            "lock_timeout": ("10ms", "1min"),
-            "statement_timeout": ("10ms", "1min"),
-            "extra_float_digits": ("0", "1"),
-            "standard_conforming_strings": ("off", "on"),
-        },
-        {
-            "synchronous_commit": ("local", "on"),
-            "lock_timeout": ("2min", "2min"),
-            "statement_timeout": ("0", "0"),
-        },
-        {"synchronous_commit": ("remote_apply", "remote_apply")},
+        ("synchronous_commit=off lock_timeout=10ms statement_timeout=10ms extra_float_digits=0",
+         "synchronous_commit=on lock_timeout=1min statement_timeout=1min extra_float_digits=1"),
+        ("standard_conforming_strings=off", "standard_conforming_strings=on"),
+        ("synchronous_commit=local lock_timeout=2min statement_timeout=0",
+         "synchronous_commit=on lock_timeout=2min statement_timeout=0"),
+        ("synchronous_commit=remote_apply", "synchronous_commit=remote_apply"),
     ],
-    ids=["raised", "kept", "stronger"],
-)
+)  # fmt: skip
 def test_a_transaction_sets_what_it_needs_and_keeps_the_rest(
-    server: Server, database: str, settings: dict[str, tuple[str, str]]
+    server: Server, database: str, given: str, used: str
 ) -> None:
     """A commit is on disk before it is confirmed, numbers keep all digits, and no limit cuts a large apply."""
-    set_by_default(server, {name: given for name, (given, _) in settings.items()})
+    set_by_default(server, given)
     with open_state(database, write=True) as state, open_inbox(database, write=True) as inbox:
         for each in (state.database, inbox.database):
             with each.transaction() as connection:
-                used = {name: connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in settings}
-            assert used == {name: expected for name, (_, expected) in settings.items()}
+                for name, expected in (setting.split("=") for setting in used.split()):
+                    assert connection.exec_driver_sql(f"SHOW {name}").scalar_one() == expected
 
 
-def test_a_database_without_an_encoding_works(server: Server, database: str) -> None:
-    """It stores plain bytes, which the driver would return as bytes."""
-    server.sql("DROP DATABASE st", "CREATE DATABASE st ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+def test_a_database_without_an_encoding_works_and_one_that_lacks_characters_is_refused(
+    server: Server, database: str
+) -> None:
+    """One stores plain bytes, which the driver would return as bytes; the other is refused at once, to readers, too."""
+    again = "DROP DATABASE st", "CREATE DATABASE st LOCALE 'C' TEMPLATE template0 ENCODING "
+    server.sql(again[0], again[1] + "'SQL_ASCII'")
     works(database)
-
-
-def test_a_database_that_cannot_store_every_character_is_refused_at_once(server: Server, database: str) -> None:
-    """By a reader, too, and not only by the first run that records such a character."""
-    server.sql("DROP DATABASE st", "CREATE DATABASE st ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    server.sql(again[0], again[1] + "'LATIN1'")
     for write in (False, True):
         with pytest.raises(SyncengineError, match="--encoding=UTF8") as refusal:
             open_state(database, write=write)
@@ -212,7 +191,7 @@ def pooler(server: Server, database: str) -> Iterator[str]:
 
 
 def test_a_state_works_through_a_pooler(pooler: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No run leaves prepared statements or settings behind in the connections of the pooler."""
+    """No run leaves prepared statements or settings behind in its connections. It rejects `options`, which is told."""
     monkeypatch.setattr("syncengine.state.database.COMPACT_SECONDS", 1)
     works(pooler)
     with open_state(pooler, write=True) as state, state.lock(HERE, wait=5, request_timeout=0):
@@ -226,10 +205,6 @@ def test_a_state_works_through_a_pooler(pooler: str, monkeypatch: pytest.MonkeyP
         names = ("idle_in_transaction_session_timeout", "extra_float_digits", "lock_timeout")
         left = [connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in names]
     assert left == ["0", "1", "0"]
-
-
-def test_options_that_a_pooler_rejects_are_named_in_the_error(pooler: str) -> None:
-    """The error is not that the server is unreachable."""
     with pytest.raises(SyncengineError, match="accepts no `options`") as refusal:
         open_state(f"{pooler}?options=-csearch_path%3Dstaging", write=True)
     assert refusal.value.code == "state-url"
@@ -273,6 +248,8 @@ def test_each_trouble_with_a_server_has_its_own_error(postgresql_url: str) -> No
         assert (wrong.code, words in wrong.message) == ("state-url", True), wrong.message
     assert "nothing is listening" in found["state-unreachable"].message
     assert "cannot be resolved" in found["host"].message
+    assert refused(sa.make_url("postgresql+nodriver://jo@db/state")).code == "state-driver"
+    assert f"pip install '{DISTRIBUTION}[postgresql]'" in NO_DRIVER.error("x").message
     # The driver accepts a password in the query, too.
     found["query"] = refused(there.set(password=None).update_query_dict({"password": "wrong-pa55"}))
     assert found["query"].code == "state-login"
@@ -348,8 +325,3 @@ def test_states_and_sinks_classify_a_fault_alike(error: Stated, code: str, words
     failed = sa.exc.OperationalError("x", None, error)
     assert diagnose(failed).code == code
     assert words in cause(failed)
-
-
-def test_a_missing_driver_names_the_command_that_installs_it() -> None:
-    assert f"pip install '{DISTRIBUTION}[postgresql]'" in NO_DRIVER.error("x").message
-    assert refused(sa.make_url("postgresql+nodriver://jo@db/state")).code == "state-driver"
