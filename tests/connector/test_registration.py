@@ -61,12 +61,9 @@ def test_the_request_describes_this_runtime_and_secrets_of_the_answer_are_droppe
     assert kept.configuration == {"ADD_SUMMARY_TO_NARRATIVE": True}
     assert SERVICE_KEY not in repr(kept)
     assert SESSION_TOKEN not in repr(kept)
-
-
-@pytest.mark.parametrize("configuration", [None, [], "text", 7])
-def test_a_configuration_that_is_no_object_counts_as_empty(configuration: object) -> None:
-    kept, _ = registered(saying({**ANSWER, "connectorConfiguration": configuration}))
-    assert kept.configuration == {}
+    for configuration in (None, [], "text", 7):
+        kept, _ = registered(saying({**ANSWER, "connectorConfiguration": configuration}))
+        assert kept.configuration == {}
 
 
 def test_an_answer_that_is_not_understood_is_not_shown() -> None:
@@ -115,16 +112,15 @@ def test_the_command_shows_the_settings_and_no_secret(tmp_path: Path) -> None:
         assert secret.encode() not in written
 
 
-def test_the_project_file_says_which_system_is_connected(service: Service, project: Project) -> None:
-    """Every registration sends `service.connectorType`."""
+def test_the_check_names_the_team(service: Service, project: Project) -> None:
+    """A wrong key, or another team than the project's or the state's, exits with 7.
+
+    Every registration sends `service.connectorType`.
+    """
     for lines, expected in (((), "syncengine"), (("connectorType: Ledger 7",), "Ledger 7")):
         project.settings(service=lines)
         assert project.run("connector", "register").code == 0
         assert service.state()["connection"]["connector"]["connectorType"] == expected
-
-
-def test_the_check_names_the_team(service: Service, project: Project) -> None:
-    """A wrong key, or another team than the project's or the state's, exits with 7."""
     service.choose(teamName="Patents EU")
     found = project.run("connector", "check", "--format", "json").document
     assert found == {"format": "syncengine.connector/v1", "team": "Patents EU"}

@@ -158,16 +158,6 @@ def test_settings_change_only_what_they_name_until_a_reset_makes_all_as_new(runn
     assert (settings["teamName"], settings["tagLimit"], settings["batchLimit"]) == ("Sandbox", None, 2000)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [{"tagLimit": "1"}, {"tagLimit": -1}, {"statusForItemErrors": 500}, {"teamname": "x"}, [], {"batchLimit": True}],
-)
-def test_a_setting_that_is_not_understood_is_refused(running: Talking, body: Any) -> None:
-    before = running.state()
-    assert running.control.post("/settings", json=body).status_code == 400
-    assert running.state() == before
-
-
 def test_others_change_what_they_like_unlogged_and_without_faults(running: Talking) -> None:
     """The log and faults are for the connector under test. A category is deleted with its tags."""
     running.fault(operation="*", status=500, times=None)
@@ -186,15 +176,22 @@ def test_others_change_what_they_like_unlogged_and_without_faults(running: Talki
 
 
 @pytest.mark.parametrize(
-    ("body", "status"),
+    ("path", "body", "status"),
     [
-        *(({"kind": kind, "name": "no"}, 404) for kind in ("tag", "category", "activity-type")),
-        *((body, 400) for body in ({"kind": "thing", "name": "no"}, {"kind": "tag"}, {"kind": "keyword", "name": "a"})),
+        *(("/delete", {"kind": kind, "name": "no"}, 404) for kind in ("tag", "category", "activity-type")),
+        *(("/delete", each, 400) for each in ({"kind": "thing", "name": "a"}, {"kind": "tag"})),
+        ("/delete", {"kind": "keyword", "name": "a"}, 400),
+        *(("/settings", each, 400) for each in ({"tagLimit": "1"}, {"tagLimit": -1}, {"statusForItemErrors": 500})),
+        *(("/settings", each, 400) for each in ({"teamname": "x"}, [], {"batchLimit": True})),
     ],
 )
-def test_deleting_something_unknown_is_an_error(running: Talking, body: dict[str, str], status: int) -> None:
+def test_what_the_control_api_does_not_understand_is_an_error(
+    running: Talking, path: str, body: Any, status: int
+) -> None:
     """The error lets a test notice a misspelt name."""
-    assert running.control.post("/delete", json=body).status_code == status
+    before = running.state()
+    assert running.control.post(path, json=body).status_code == status
+    assert running.state() == before
 
 
 def test_control_api_and_console_are_for_this_machine_only() -> None:

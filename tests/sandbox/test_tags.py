@@ -57,26 +57,22 @@ def test_excluding_the_name_adds_no_keyword_and_removes_none(
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "empty"),
+    ("field", "value"),
     [
-        ("url", "https://x", ""),
-        ("externalId", "4711", ""),
-        ("managedBy", "us", ""),
-        ("defaultActivityTypeCode", "A1", ""),
-        ("tagCategoryId", "id-1", ""),
-        ("assigneeExternalIds", ["jd"], []),
+        *(("url", "https://x"), ("externalId", "4711"), ("managedBy", "us"), ("defaultActivityTypeCode", "A1")),
+        *(("tagCategoryId", "id-1"), ("assigneeExternalIds", ["jd"])),
     ],
 )
 def test_an_explicit_empty_value_clears_a_field_and_an_absent_one_keeps_it(
-    service: Asking, field: str, value: Any, empty: Any
+    service: Asking, field: str, value: Any
 ) -> None:
     """docs/service.md §3: an empty value clears the field; an absent or null one keeps it."""
     service.told("upsertTagCategories", tagCategories=[{"externalId": "c"}])
     service.told("upsertTag", name="T", **{field: value})
-    service.told("upsertTag", name="T")
-    service.told("upsertTag", name="T", **{field: None})
+    for more in ({}, {field: None}):
+        service.told("upsertTag", name="T", **more)
     assert service.tag("T")[field] == value
-    service.told("upsertTag", name="T", **{field: empty})
+    service.told("upsertTag", name="T", **{field: type(value)()})
     assert field not in service.tag("T")
 
 
@@ -108,7 +104,6 @@ WRONG = [
     ({}, "name is missing"),
     ({"name": ""}, "name is missing"),
     ({"name": "  "}, "name is missing"),
-    ({"name": None}, "name is missing"),
     ({"name": 7}, "name must be a string"),
     ({"name": "T", "tagCategoryId": "nowhere"}, "tagCategoryId: there is no category nowhere"),
     ({"name": "T", "visibility": "SECRET"}, "visibility must be PUBLIC or PRIVATE"),

@@ -47,10 +47,32 @@ class Clock:
         self.at += max(seconds, 0.001)
 
 
+RIVAL = """
+import sys
+from syncengine.effects import Effect
+from syncengine.errors import SyncengineError
+from syncengine.state.records import Attempt
+from syncengine.state.store import open_state
+from tests.store.estate import HERE, run, tag
+with open_state(sys.argv[1], write=True) as state:
+    lease = state.lock(HERE, wait=20, request_timeout=0, lease_seconds=float(sys.argv[2]))
+    state.begin_run(run(id="rival"))
+    print("held", flush=True)
+    for _ in sys.stdin:
+        left = f"{lease.remaining():.0f}"
+        try:
+            state.intend({"rival": Attempt("upsertTags", (Effect(key=tag("rival")),))})
+            print(left, "intended", flush=True)
+        except SyncengineError as error:
+            print(left, error.code, flush=True)
+"""
+"""For each line that it reads, it prints the seconds left of its lease, and how a write ended."""
+
+
 @contextmanager
 def rival(path: Path, lease_seconds: float = 60.0) -> Iterator[subprocess.Popen[str]]:
     """Another process, which has the lock."""
-    command = [sys.executable, str(Path(__file__).with_name("rival.py")), str(path), str(lease_seconds)]
+    command = [sys.executable, "-c", RIVAL, str(path), str(lease_seconds)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

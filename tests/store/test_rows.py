@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +22,17 @@ from syncengine.effects import Effect
 from syncengine.errors import ExitCode
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status
 from syncengine.state.codec import digest
-from syncengine.state.database import LockLost
+from syncengine.state.connector import (
+    Mechanism,
+    registered_mechanism,
+    remember_mechanism,
+    remember_settings,
+    settings_in,
+)
+from syncengine.state.connector import (
+    digest as key_digest,
+)
+from syncengine.state.database import LockLost, open_database
 from syncengine.state.folder_memory import FolderMemory
 from syncengine.state.records import Attempt, CallFailure, Settlement
 from syncengine.state.store import State, open_state
@@ -326,3 +342,73 @@ def test_digests_keep_the_values_that_are_stored(tmp_path: Path) -> None:
     assert sha256_of("grün").startswith("fe263064ba02eaea")
     for values in ({"b": 2, "a": None}, {"a": None, "b": 2}):
         assert sha256_of_values((1, values)).startswith("749b2a8886e05ca3")
+
+
+# --- the connector: its last mechanism, and the configuration of its last registration
+
+
+KEY = "caller-key-of-a-test"
+FETCH = Mechanism("fetch", "https://service.example")
+HOOK = Mechanism("webhook", "https://service.example", "https://hook.example", key_digest(KEY))
+
+
+def remembered(path: Path) -> dict[str, Any]:
+    with closing(open_database(str(path), write=False)) as database:
+        return settings_in(database)
+
+
+def test_the_last_mechanism_and_registration_count(path: Path) -> None:
+    """There are none at first and after an unregistration. Reading creates no state."""
+    assert (registered_mechanism(str(path)), remembered(path)) == (None, {})
+    assert not path.exists()
+    for mechanism in (FETCH, HOOK, None):
+        remember_mechanism(str(path), mechanism)
+        assert registered_mechanism(str(path)) == mechanism
+    for given in ({"A": True, "B": "desk 7"}, {"A": True}, {"A": False}, {}):
+        remember_settings(str(path), given)
+        assert remembered(path) == given
+
+
+def test_settings_that_may_be_secret_are_not_written(path: Path) -> None:
+    """They are recognized by their names. Values that are not plain are left out as well."""
+    values = {"apiKey": "s3cr3t", "SESSION_TOKEN": "s3cr3t", "nested": {"x": "s3cr3t"}, "DESK": None, "n": 1}
+    remember_settings(str(path), values)
+    assert remembered(path) == {"DESK": None, "n": 1}
+    assert all(b"s3cr3t" not in file.read_bytes() for file in path.parent.iterdir())
+
+
+def test_a_mechanism_is_remembered_once_another_writer_has_ended(path: Path) -> None:
+    """A receiver may write posted time into the same file meanwhile."""
+    remember_mechanism(str(path), FETCH)
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("CREATE TABLE elsewhere (id)")
+        remembering = threading.Thread(target=remember_mechanism, args=(str(path), HOOK))
+        remembering.start()
+        time.sleep(0.2)
+        other.execute("COMMIT")
+        remembering.join(20)
+    assert registered_mechanism(str(path)) == HOOK
+
+
+def test_the_caller_key_is_recognized_but_not_stored(path: Path) -> None:
+    """The state holds a salted digest: two digests of one key differ. A fetch client has no key."""
+    remember_mechanism(str(path), HOOK)
+    found = registered_mechanism(str(path))
+    assert found is not None
+    assert [found.has_key(KEY), found.has_key(KEY + "x"), FETCH.has_key("")] == [True, False, False]
+    assert key_digest(KEY) != key_digest(KEY)
+    assert KEY.encode() not in path.read_bytes()
+
+
+def test_a_key_is_recognized_without_memory() -> None:
+    """`serve` does so at each registration, in whatever thread is free: what a thread takes, it keeps for ever."""
+
+    def megabytes() -> float:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    before = megabytes()
+    with ThreadPoolExecutor(6) as threads:
+        assert all(threads.map(HOOK.has_key, [KEY] * 6))
+    assert megabytes() - before < 16

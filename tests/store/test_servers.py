@@ -1,6 +1,6 @@
 """A state in PostgreSQL works with any settings of the server, the database, the role or a pooler.
 
-Each cause of which it cannot be used has its own error, which says what to do.
+Each cause of which it cannot be used has its own error, which says what to do. The steps of docs/state.md work.
 """
 
 from __future__ import annotations
@@ -26,8 +26,12 @@ from syncengine.resource import Body, Recorded
 from syncengine.state.database import NO_DRIVER, diagnose
 from syncengine.state.inbox import open_inbox
 from syncengine.state.store import open_state
-from syncengine.state.tables import LOCK, METADATA
+from syncengine.state.tables import LOCK, METADATA, STATE
+from tests.cli.service import KEY, serving
+from tests.manifest.loading import write
 from tests.postgresql import Server
+from tests.support import warm
+from tests.support.pages import ROOT, blocks
 from tests.support.ports import database_answers, unused_port
 from tests.support.waiting import eventually
 
@@ -136,9 +140,9 @@ def test_a_database_without_an_encoding_works_and_one_that_lacks_characters_is_r
     server.sql(again[0], again[1] + "'SQL_ASCII'")
     works(database)
     server.sql(again[0], again[1] + "'LATIN1'")
-    for write in (False, True):
+    for writes in (False, True):
         with pytest.raises(SyncengineError, match="--encoding=UTF8") as refusal:
-            open_state(database, write=write)
+            open_state(database, write=writes)
         assert refusal.value.code == "state-encoding"
 
 
@@ -325,3 +329,56 @@ def test_states_and_sinks_classify_a_fault_alike(error: Stated, code: str, words
     failed = sa.exc.OperationalError("x", None, error)
     assert diagnose(failed).code == code
     assert words in cause(failed)
+
+
+# --- docs/state.md: a shared state in a schema, and a job that may only read
+
+
+PAGE = ROOT / "docs/state.md"
+
+
+def test_a_state_moves_to_a_schema_in_which_a_role_may_only_read(tmp_path: Path, postgresql_url: str) -> None:
+    """From a file; the next apply sends its resources again. The role can plan, and reads no posted time.
+
+    It has the grants of the page, which are for the tables of the state alone. `apply` is refused as well.
+    """
+
+    def runs(state: str, *arguments: str) -> warm.Ended:
+        environ = {"HOME": str(tmp_path), "SYNCENGINE_STATE": state, "SYNCENGINE_API_KEY": KEY}
+        return warm.run(arguments, folder=tmp_path, environ=environ)
+
+    def execute(*statements: str) -> None:
+        with engine.begin() as connection:
+            for statement in statements:
+                connection.exec_driver_sql(statement)
+
+    engine = sa.create_engine(postgresql_url)
+    execute("DROP SCHEMA IF EXISTS staging CASCADE", "DROP ROLE IF EXISTS planner")
+    execute("CREATE SCHEMA staging", "CREATE ROLE planner LOGIN PASSWORD 'p'")
+    staging, file = f"{postgresql_url}?options=-csearch_path%3Dstaging", str(tmp_path / "state.db")
+    planner = sa.make_url(staging).set(username="planner", password="p").render_as_string(hide_password=False)
+    with serving() as service:
+        settings = blocks(PAGE, "yaml")[0].replace("https://wisetime.com/connect/api", f'"{service.url}"')
+        write(tmp_path, {"syncengine.yaml": settings, "manifests/tags.yaml": "tags: [{name: A}]\n"})
+        assert runs(file, "apply", "-y").code == 0
+        assert runs(file, "state", "export", "-o", "state.jsonl").code == 0
+        assert runs(staging, "state", "import", "state.jsonl", "-y").code == 0
+        assert "1 to update" in runs(staging, "plan").out
+        assert runs(staging, "apply", "-y").code == 0
+        execute(*blocks(PAGE, "sql")[0].replace("public", "staging").strip().rstrip(";").split(";\n"))
+        planned = runs(planner, "plan")
+        assert (planned.code, planned.out.splitlines()[0]) == (0, "No changes. 1 resource matches the recorded state.")
+        for command in (("state", "list"), ("state", "export"), ("state", "history")):
+            assert runs(planner, *command).code == 0
+        write(tmp_path, {"manifests/tags.yaml": "tags: [{name: A}, {name: B}]\n"})
+        assert runs(planner, "plan", "--detailed-exitcode").code == 2
+        for command in (("apply", "-y"), ("time", "inbox"), ("time", "show", "g"), ("time", "audit")):
+            refused = runs(planner, *command)
+            assert (refused.code, "[state-rights]" in refused.err) == (1, True), (command, refused)
+    readable = sa.text(
+        "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'staging'::regnamespace"
+        " AND has_table_privilege('planner', oid, 'SELECT')"
+    )
+    with engine.connect() as connection:
+        assert set(connection.execute(readable).scalars()) == {table.name for table in STATE}
+    engine.dispose()
