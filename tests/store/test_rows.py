@@ -352,28 +352,25 @@ FETCH = Mechanism("fetch", "https://service.example")
 HOOK = Mechanism("webhook", "https://service.example", "https://hook.example", key_digest(KEY))
 
 
-def remembered(path: Path) -> dict[str, Any]:
-    with closing(open_database(str(path), write=False)) as database:
-        return settings_in(database)
-
-
 def test_the_last_mechanism_and_registration_count(path: Path) -> None:
-    """There are none at first and after an unregistration. Reading creates no state."""
-    assert (registered_mechanism(str(path)), remembered(path)) == (None, {})
+    """There are none at first and after an unregistration. Reading creates no state.
+
+    Settings that may be secret, which their names tell, and values that are not plain are not written.
+    """
+
+    def remembered() -> dict[str, Any]:
+        with closing(open_database(str(path), write=False)) as database:
+            return settings_in(database)
+
+    assert (registered_mechanism(str(path)), remembered()) == (None, {})
     assert not path.exists()
     for mechanism in (FETCH, HOOK, None):
         remember_mechanism(str(path), mechanism)
         assert registered_mechanism(str(path)) == mechanism
-    for given in ({"A": True, "B": "desk 7"}, {"A": True}, {"A": False}, {}):
-        remember_settings(str(path), given)
-        assert remembered(path) == given
-
-
-def test_settings_that_may_be_secret_are_not_written(path: Path) -> None:
-    """They are recognized by their names. Values that are not plain are left out as well."""
-    values = {"apiKey": "s3cr3t", "SESSION_TOKEN": "s3cr3t", "nested": {"x": "s3cr3t"}, "DESK": None, "n": 1}
-    remember_settings(str(path), values)
-    assert remembered(path) == {"DESK": None, "n": 1}
+    for values in ({"A": True, "B": "desk 7"}, {"A": True}, {"A": False}, {}, {"DESK": None, "n": 1}):
+        secret = {"apiKey": "s3cr3t", "SESSION_TOKEN": "s3cr3t", "nested": {"x": "s3cr3t"}}
+        remember_settings(str(path), {**secret, **values})
+        assert remembered() == values
     assert all(b"s3cr3t" not in file.read_bytes() for file in path.parent.iterdir())
 
 
@@ -393,17 +390,10 @@ def test_a_mechanism_is_remembered_once_another_writer_has_ended(path: Path) -> 
 
 
 def test_the_caller_key_is_recognized_but_not_stored(path: Path) -> None:
-    """The state holds a salted digest: two digests of one key differ. A fetch client has no key."""
-    remember_mechanism(str(path), HOOK)
-    found = registered_mechanism(str(path))
-    assert found is not None
-    assert [found.has_key(KEY), found.has_key(KEY + "x"), FETCH.has_key("")] == [True, False, False]
-    assert key_digest(KEY) != key_digest(KEY)
-    assert KEY.encode() not in path.read_bytes()
+    """The state holds a salted digest: two digests of one key differ. A fetch client has no key.
 
-
-def test_a_key_is_recognized_without_memory() -> None:
-    """`serve` does so at each registration, in whatever thread is free: what a thread takes, it keeps for ever."""
+    `serve` recognizes it at each registration, in whatever thread is free: what a thread takes, it keeps for ever.
+    """
 
     def megabytes() -> float:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -412,3 +402,9 @@ def test_a_key_is_recognized_without_memory() -> None:
     with ThreadPoolExecutor(6) as threads:
         assert all(threads.map(HOOK.has_key, [KEY] * 6))
     assert megabytes() - before < 16
+    remember_mechanism(str(path), HOOK)
+    found = registered_mechanism(str(path))
+    assert found is not None
+    assert [found.has_key(KEY), found.has_key(KEY + "x"), FETCH.has_key("")] == [True, False, False]
+    assert key_digest(KEY) != key_digest(KEY)
+    assert KEY.encode() not in path.read_bytes()
