@@ -138,9 +138,7 @@ class Project:
 
     def kill_during(self, service: Service, operation: str, *arguments: str, after: int = 0) -> None:
         """Run the program, and kill it while it waits for the answer to an operation, of which it got `after` before.
-
-        The service has executed that call, too.
-        """
+        The service has executed that call, too."""
         calls = service.asked().count(operation) + after + 1
         service.fault(operation, after=after, times=None, delay=60)
         process = self.fork(*arguments)

@@ -59,9 +59,7 @@ def killed(firm: Project, service: Service) -> Project:
     return firm
 
 
-def test_an_approval_in_the_project_file_is_for_its_unit_whatever_else_is_removed(
-    firm: Project, service: Service
-) -> None:
+def test_an_approval_in_the_project_file_is_for_its_unit(firm: Project, service: Service) -> None:
     """Other removals are measured against the tags outside of the unit; those that were applied count on that day."""
     firm.wants(tagCategories=[])
     asked = firm.gate()
@@ -131,9 +129,7 @@ def test_kill_undo_and_redo_ask_again(killed: Project) -> None:
 
 @pytest.mark.parametrize("how", ["retire", "forget"])
 @pytest.mark.parametrize("secret", ["OLD", "NEW"])
-def test_an_approval_to_make_public_lasts_until_it_is_sent(
-    project: Project, service: Service, secret: str, how: str
-) -> None:
+def test_an_approval_to_open_lasts_until_it_is_sent(project: Project, service: Service, secret: str, how: str) -> None:
     """A retired or released name keeps its status, and its approval stays unused, until the upsert is sent."""
     visible = {name: "PRIVATE" if name == secret else "PUBLIC" for name in ("OLD", "NEW", "OTHER")}
     tags = [tag(name, visibility=visible[name]) for name in visible]

@@ -223,10 +223,8 @@ UNREACHED: dict[str, tuple[str, dict[str, Any], str]] = {
 def test_9_is_a_service_that_was_not_reached(
     project: Project, service: Service, operation: str, fault: dict[str, Any], words: str
 ) -> None:
-    """The message says what answered instead; nothing counts as refused, so that nothing can be quarantined.
-
-    A redirect or a proxy is not asked again. The unchanged command works once the service answers.
-    """
+    """The message says what answered instead; nothing counts as refused, so that nothing can be quarantined. A redirect
+    or a proxy is not asked again. The unchanged command works once the service answers."""
     project.wants(tags=[tag("A-1"), tag("B-1")])
     service.fault(operation, times=None, **fault)
     done = project.apply_unapproved()

@@ -132,10 +132,8 @@ def generates(project: Project, name: str) -> Path:
 
 @pytest.mark.parametrize("name", ["ignored.csv", "data/ignored.csv", "../beyond/rows.csv", "ignored.j2"])
 def test_data_that_no_tree_has_is_an_input(repository: Project, service: Service, name: str) -> None:
-    """A file that Git ignores is compared, wherever it is in the project, and one outside of the project.
-
-    With `--base`, the plan is of the merged tree: it is refused on the branch, and applied once that is merged.
-    """
+    """A file that Git ignores is compared, wherever it is in the project, and one outside of the project. With
+    `--base`, the plan is of the merged tree: it is refused on the branch, and applied once that is merged."""
     file = generates(repository, name)
     git(repository.folder, "checkout", "-q", "main")
     repository.commit("more.yaml", tags=[tag("THIRD-1")])
@@ -185,9 +183,7 @@ def forge(project: Project, tree: Tree) -> None:
     save_plan(replace(plan, basis=replace(plan.basis, tree=tree)), SHOWN, path)
 
 
-def test_a_forged_tree_is_refused_and_is_no_option_for_git(
-    repository: Project, service: Service, tmp_path: Path
-) -> None:
+def test_a_forged_tree_is_no_option_for_git(repository: Project, service: Service, tmp_path: Path) -> None:
     """A tree such as `--output=FILE` must not make `git diff-tree` overwrite the file."""
     succeeds(repository, SAVE)
     for name in ("a\0b", "x" * 5000):
@@ -252,9 +248,7 @@ def assert_older(project: Project, *revisions: str) -> None:
 
 
 @pytest.mark.parametrize("applied_before", ["HEAD", "HEAD~2"])
-def test_an_older_commit_is_refused_in_a_clone_without_the_newer_one(
-    merged: Project, service: Service, applied_before: str
-) -> None:
+def test_an_older_commit_is_refused_in_another_clone(merged: Project, service: Service, applied_before: str) -> None:
     """A waiting pipeline may have been cloned before the newer commit. An apply without changes counts as well."""
     git(merged.folder, "checkout", "-q", applied_before)
     apply(merged)
@@ -272,10 +266,8 @@ def test_an_older_commit_is_refused_in_a_clone_without_the_newer_one(
 
 
 def test_a_saved_plan_is_recorded_with_the_commit_that_merged_it(merged: Project, service: Service) -> None:
-    """The run records the checked-out commit, not that of the branch, which a squash leaves out of the history.
-
-    A saved plan that was killed is applied again.
-    """
+    """The run records the checked-out commit, not that of the branch, which a squash leaves out of the history. A saved
+    plan that was killed is applied again."""
     git(merged.folder, "checkout", "-qb", "topic")
     merged.commit(tags=THIRD)
     succeeds(merged, SAVE)
@@ -359,10 +351,8 @@ def test_an_unrelated_commit_is_applied_with_a_warning(merged: Project) -> None:
 
 
 def test_a_checkout_that_git_cannot_read_gives_a_warning(merged: Project, service: Service, tmp_path: Path) -> None:
-    """Plan and apply go on with a warning, but a saved plan counts as not merged.
-
-    A state in the checkout is refused: it may be committed, where the author of a change could edit it.
-    """
+    """Plan and apply go on with a warning, but a saved plan counts as not merged. A state in the checkout is refused:
+    it may be committed, where the author of a change could edit it."""
     inside = sharing(merged, merged.folder)
     apply(merged)
     merged.environ["SYNCENGINE_STATE"] = f"sqlite:///{tmp_path / 'elsewhere.db'}"

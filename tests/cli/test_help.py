@@ -186,9 +186,7 @@ def test_a_file_is_still_completed_by_the_shell(project: Project) -> None:
         ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
     ],
 )
-def test_colour_follows_the_environment_then_the_terminal(
-    environ: dict[str, str], terminal: bool, coloured: bool
-) -> None:
+def test_colour_follows_variables_then_the_terminal(environ: dict[str, str], terminal: bool, coloured: bool) -> None:
     assert is_coloured(environ, terminal=terminal) is coloured
 
 
@@ -200,9 +198,7 @@ def test_colour_follows_the_environment_then_the_terminal(
         ("--no-color plan", {"FORCE_COLOR": "1"}, False),
     ],
 )
-def test_a_pipe_is_coloured_only_with_force_color(
-    project: Project, words: str, environ: dict[str, str], coloured: bool
-) -> None:
+def test_a_pipe_has_colour_if_forced(project: Project, words: str, environ: dict[str, str], coloured: bool) -> None:
     """A report in a file never is."""
     project.wants(tags=[tag("NEW-1")])
     assert ("\x1b[" in project.run(*words.split(), "--report", "text=r.txt", environ=environ).out) is coloured
@@ -259,9 +255,7 @@ def test_a_duration_counts_from_now() -> None:
         (future, "2999-12-31T09:00:00Z", "2999-12-31T09:00:00+00:00"),
     ],
 )
-def test_a_date_or_an_instant_is_in_utc_unless_it_says_otherwise(
-    read: Callable[[str], float], text: str, instant: str
-) -> None:
+def test_a_date_is_in_utc_unless_it_says_otherwise(read: Callable[[str], float], text: str, instant: str) -> None:
     """A date means the start of its day, and after `--until` and in the project file's `quarantine` its end."""
     assert read(text) == datetime.fromisoformat(instant).timestamp()
 
@@ -287,9 +281,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("read", "text", "says"), REFUSED)
-def test_what_is_no_time_or_on_the_wrong_side_of_now_is_refused(
-    read: Callable[[str], float], text: str, says: str
-) -> None:
+def test_what_is_no_such_time_is_refused(read: Callable[[str], float], text: str, says: str) -> None:
     with pytest.raises(click.BadParameter) as refused:
         read(text)
     assert says in refused.value.message

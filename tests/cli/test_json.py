@@ -81,10 +81,8 @@ PATHS = [
 
 @pytest.mark.parametrize(("words", "code", "format"), PATHS)
 def test_every_path_prints_one_document(project: Project, words: str, code: int, format: str) -> None:
-    """Success and every kind of error give one document, which is that of the command (docs/commands.md).
-
-    With wrong manifests it has every finding with its file and line, and no state is created.
-    """
+    """Success and every kind of error give one document, which is that of the command (docs/commands.md). With wrong
+    manifests it has every finding with its file and line, and no state is created."""
     project.wants(tags=[tag("NEW-1", category="fresh")], tagCategories=[category("fresh")])
     if code == 8:
         project.wants(tags=[{"nme": "BAD-1"}, {"name": "BAD-2", "descripton": "x"}])
@@ -177,9 +175,7 @@ def test_each_command_warns_of_a_key_sent_in_clear_text(project: Project, servic
         ("plan --format html", 8, "<!doctype html>"),
     ],
 )
-def test_errors_are_printed_in_the_format_that_was_asked_for(
-    project: Project, words: str, code: int, says: str
-) -> None:
+def test_errors_have_the_format_that_was_asked_for(project: Project, words: str, code: int, says: str) -> None:
     """A report on stdout takes the place of the document. Stderr has the error as text."""
     project.wants(tags=[tag("NEW-1", nope="x")])
     done = project.run(*words.split())

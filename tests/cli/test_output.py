@@ -42,9 +42,7 @@ def test_a_long_stage_prints_progress_every_ten_seconds(capsys: pytest.CaptureFi
     ]
 
 
-def test_short_stages_print_nothing_if_a_shortest_time_is_set(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_short_stages_print_nothing_if_so_set(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A longer stage, or one with an item that was not applied, is printed. The sandbox uses this."""
     clock = [0.0]
     with closing(Progress(Output(Globals(), tmp_path), lambda: clock[0], shortest=1.0)) as progress:

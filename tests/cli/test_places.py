@@ -45,10 +45,8 @@ def test_the_command_that_approves_names_folder_environment_and_plan(leaving: Pr
 
 
 def test_the_command_that_approves_repeats_the_options(leaving: Project) -> None:
-    """It would apply more otherwise, or what nobody reviewed.
-
-    The value of a variable may be secret, so it is left out; without it, the pasted command is refused.
-    """
+    """It would apply more otherwise, or what nobody reviewed. The value of a variable may be secret, so it is left out;
+    without it, the pasted command is refused."""
     words = command_in(leaving.run("plan", "--var", "office=secret value").out)
     assert words[-2:] == ["--var", "office"]
     done = leaving.run(*words, "-y")

@@ -55,9 +55,7 @@ def assert_claims_nothing(process: Started) -> None:
 @pytest.mark.parametrize(
     ("operation", "strike"), [*(("upsertTags", each) for each in STRIKES), ("teamInfo", "its folder is removed")]
 )
-def test_an_apply_whose_state_is_replaced_ends_and_claims_nothing(
-    project: Project, service: Service, operation: str, strike: str
-) -> None:
+def test_an_apply_whose_state_is_replaced_ends(project: Project, service: Service, operation: str, strike: str) -> None:
     """The state file changes before the first write or during the last one, so nothing more could be recorded."""
     project.settle(tags=ONE)
     state, backup = project.folder / ".syncengine" / "state.db", project.folder / "backup.db"
@@ -110,9 +108,7 @@ def on_a_server(project: Project, server: Server) -> Project:
 
 
 @pytest.mark.parametrize("strike", DATABASES)
-def test_an_apply_whose_database_is_replaced_ends_and_claims_nothing(
-    on_a_server: Project, service: Service, server: Server, strike: str
-) -> None:
+def test_a_new_database_ends_an_apply(on_a_server: Project, service: Service, server: Server, strike: str) -> None:
     """After reconnecting, the run notices that the PostgreSQL database is another one."""
     server.sql("CREATE DATABASE before TEMPLATE st")
     process = started(on_a_server, service)
@@ -120,9 +116,7 @@ def test_an_apply_whose_database_is_replaced_ends_and_claims_nothing(
     assert_claims_nothing(process)
 
 
-def test_a_state_lost_during_an_apply_is_reported_and_the_next_apply_converges(
-    on_a_server: Project, service: Service, server: Server
-) -> None:
+def test_after_a_lost_state_the_next_apply_converges(on_a_server: Project, service: Service, server: Server) -> None:
     """The report says that changes which were acknowledged but could not be recorded are in doubt."""
     process = started(on_a_server, service)
     server.stop()
@@ -159,11 +153,8 @@ USES_A_STATE = (
 
 
 def test_a_state_that_was_set_back_is_refused_until_it_is_accepted(project: Project, service: Service) -> None:
-    """Otherwise the plan that reverts SECOND would be empty. Commands that only read warn each time.
-
-    `state restore` accepts it, and so does an import of its own export; a folder without memory, as a fresh clone,
-    cannot notice it.
-    """
+    """Otherwise the plan that reverts SECOND would be empty. Commands that only read warn each time. `state restore`
+    accepts it, and so does an import of its own export; a folder without memory, as a fresh clone, cannot notice it."""
     state, backup = project.folder / ".syncengine" / "state.db", project.folder / "yesterday.db"
     project.settings("postedTime: {deliver: [{name: out, jsonl: {path: out.jsonl}}]}")
     applied(project, FIRST)
@@ -263,9 +254,7 @@ def test_a_lost_state_is_not_replaced_by_a_new_one(
     project: Project, service: Service, request: pytest.FixtureRequest, kind: str
 ) -> None:
     """Otherwise all resources would be created again and B would be forgotten. An earlier export is not overwritten.
-
-    Its import records everything again, and `--new-state`, which is needed only once, begins anew.
-    """
+    Its import records everything again, and `--new-state`, which is needed only once, begins anew."""
     server: Server | None = request.getfixturevalue("server") if kind == "server" else None
 
     def vanish() -> None:

@@ -92,9 +92,7 @@ MORE = {
 
 
 @pytest.mark.parametrize(("wanted", "address"), MORE.values(), ids=MORE)
-def test_more_than_was_reviewed_is_refused(
-    reviewed: Project, service: Service, wanted: list[Json], address: str
-) -> None:
+def test_more_than_reviewed_is_refused(reviewed: Project, service: Service, wanted: list[Json], address: str) -> None:
     """The refusal names the address, and nothing is sent."""
     reviewed.wants(tags=wanted)
     assert addresses(refused(reviewed, service)) == [address]
@@ -220,9 +218,7 @@ BAD: dict[str, tuple[Callable[[str], str], str]] = {
 
 
 @pytest.mark.parametrize(("spoil", "said"), BAD.values(), ids=BAD)
-def test_a_damaged_file_is_refused_in_a_sentence(
-    reviewed: Project, service: Service, spoil: Callable[[str], str], said: str
-) -> None:
+def test_a_damaged_file_is_refused(reviewed: Project, service: Service, spoil: Callable[[str], str], said: str) -> None:
     """Both `apply --reviewed` and `plan --since` report it as `plan-file`, and nothing is sent."""
     file = reviewed.folder / "plan.json"
     file.write_text(spoil(file.read_text()))

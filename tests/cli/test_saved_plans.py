@@ -184,9 +184,7 @@ def test_a_saved_plan_is_stale_once_what_it_touches_has_changed(saved: Project, 
 
 
 @pytest.mark.parametrize("way", ["deleted", "refused"])
-def test_a_saved_plan_is_stale_once_the_id_of_a_category_that_its_tags_need_is_lost(
-    project: Project, service: Service, way: str
-) -> None:
+def test_a_saved_plan_is_stale_without_the_id_of_a_category(project: Project, service: Service, way: str) -> None:
     """The category was deleted, or the service has refused its id, so that only a new plan asks for it again."""
     needed = [{"externalId": "needed"}]
     project.settle(tagCategories=needed, tags=[tag("OTHER-1")])
@@ -224,9 +222,7 @@ SPOILT: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 
 @pytest.mark.parametrize(("spoil", "says"), SPOILT.values(), ids=SPOILT)
-def test_a_plan_that_was_changed_after_it_was_saved_is_refused(
-    saved: Project, service: Service, spoil: Callable[[bytes], bytes], says: str
-) -> None:
+def test_a_spoilt_plan_is_refused(saved: Project, service: Service, spoil: Callable[[bytes], bytes], says: str) -> None:
     """By hand, by a transfer in text mode, or by an upload that ended early."""
     file, asked = saved.folder / "saved.plan", service.asked()
     file.write_bytes(spoil(file.read_bytes()))
@@ -267,10 +263,8 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 def rewritten(value: Any) -> Iterator[Any]:
-    """Yield the JSON value with one change each.
-
-    A leaf is replaced, a list member or mapping key is dropped, or a list is reversed or doubled.
-    """
+    """Yield the JSON value with one change each. A leaf is replaced, a list member or mapping key is dropped, or a list
+    is reversed or doubled."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield {name: each for name, each in value.items() if name != key}
@@ -301,10 +295,8 @@ def others(value: Any) -> Iterator[Any]:
 
 
 def sent_and_shown(plan: Plan) -> Any:
-    """Everything a plan does and shows, without places, ids, times and texts that have no effect.
-
-    So is `protect` left out: lifting it removes nothing by itself. The order within a batch has no effect either.
-    """
+    """Everything a plan does and shows, without places, ids, times and texts that have no effect. So is `protect` left
+    out: lifting it removes nothing by itself. The order within a batch has no effect either."""
 
     def in_order(value: Any) -> Any:
         if isinstance(value, dict):

@@ -33,10 +33,8 @@ pytestmark = pytest.mark.slow
     ("operation", "fault"), [("upsertTags", {}), ("completeSyncSession", {"status": 503}), ("deleteTagCategory", {})]
 )
 def test_the_apply_after_a_killed_one_converges(estate: Estate, operation: str, fault: dict[str, Any]) -> None:
-    """It takes over the lock of the killed process at once, and nothing is lost (docs/planning.md 4.10, 1.5).
-
-    With a real process; the crash model of tests/applying tries every instant.
-    """
+    """It takes over the lock of the killed process at once, and nothing is lost (docs/planning.md 4.10, 1.5). With a
+    real process; the crash model of tests/applying tries every instant."""
     estate.service.fault(operation, delay=60, **fault)
     process = estate.project.fork_apply()
     estate.wait_for(operation)
@@ -84,9 +82,7 @@ READING = [
 
 
 @pytest.mark.parametrize(("command", "number", "pause"), READING)
-def test_an_interrupt_while_many_tags_are_read_ends_with_one_word(
-    tmp_path: Path, command: str, number: signal.Signals, pause: float | None
-) -> None:
+def test_reading_is_interrupted(tmp_path: Path, command: str, number: signal.Signals, pause: float | None) -> None:
     """The command exits with 130 without a traceback, also after a second Ctrl-C, and its child processes end."""
     (tmp_path / "manifests").mkdir()
     items = "".join(f'  - name: a matter of number {n}\n    keywords: [Kw {n}, "Word {n}"]\n' for n in range(6000))
@@ -211,9 +207,7 @@ sys.stdout = Interrupting(sys.stdout.detach(), encoding="utf-8")
 @pytest.mark.parametrize(
     ("words", "number"), [("plan --format json --report sarif=-", "SIGINT"), ("apply -y --format json", "SIGTERM")]
 )
-def test_an_interrupt_after_a_document_adds_no_second_one(
-    project: Project, tmp_path: Path, words: str, number: str
-) -> None:
+def test_an_interrupt_adds_no_second_document(project: Project, tmp_path: Path, words: str, number: str) -> None:
     """Stdout is one document, and stderr says "interrupted"."""
     project.wants(tags=[tag("NEW-1")])
     environ = started_with(tmp_path, INTERRUPTS_AFTER_PRINTING.format(number=number))
@@ -242,9 +236,7 @@ def reported(project: Project) -> Json:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_apply_that_waits_for_the_lock_is_interrupted_with_a_report(
-    project: Project, service: Service, number: signal.Signals
-) -> None:
+def test_a_wait_for_the_lock_can_be_interrupted(project: Project, service: Service, number: signal.Signals) -> None:
     """The other run keeps its lock."""
     project.settle(tags=[tag("FIRST")])
     project.wants(tags=[tag("FIRST"), tag("SECOND")])
@@ -331,10 +323,8 @@ def test_the_next_apply_waits_for_the_call_of_a_killed_run(project: Project, ser
 
 
 def test_an_apply_that_cannot_wait_names_the_time_to_repeat(project: Project, service: Service) -> None:
-    """It exits with 3 and the code `landing`, and gives the reason for each change.
-
-    Nothing is sent, so that a saved plan is not used up. Neither are rows forgotten or exported.
-    """
+    """It exits with 3 and the code `landing`, and gives the reason for each change. Nothing is sent, so that a saved
+    plan is not used up. Neither are rows forgotten or exported."""
     left_behind(project, service, "60s")
     held = service.holds()
     assert project.run("plan", "--out", "saved.plan").code == 0
@@ -389,9 +379,7 @@ def started(dripping: Dripping, folder: Path, timeout: str) -> tuple[Project, St
 
 
 @pytest.mark.parametrize("timeout", ["2s", "60m"])
-def test_an_interrupt_waits_for_the_time_out_of_a_call_and_a_second_one_for_nothing(
-    dripping: Dripping, tmp_path: Path, timeout: str
-) -> None:
+def test_an_interrupt_waits_for_a_call_and_a_second_for_none(dripping: Dripping, tmp_path: Path, timeout: str) -> None:
     """The row is in doubt, the report is written and the lock is released."""
     project, process = started(dripping, tmp_path, timeout)
     process.send_signal(signal.SIGINT)

@@ -58,10 +58,8 @@ def test_history_lists_runs_or_the_changes_of_one_resource(held: Project) -> Non
 
 
 def test_refused_runs_are_recorded(held: Project) -> None:
-    """The history has their exit code, reason and CI actor, even while a person holds the lock; no plan is in it.
-
-    An apply names the reason of the lock, and to unlock it needs its id.
-    """
+    """The history has their exit code, reason and CI actor, even while a person holds the lock; no plan is in it. An
+    apply names the reason of the lock, and to unlock it needs its id."""
     told: list[Json] = []
 
     def refused(*words: str) -> Ended:
@@ -131,10 +129,8 @@ def test_a_forgotten_row_is_created_again(held: Project, service: Service) -> No
 
 
 def test_plan_warns_of_another_service_and_apply_refuses_it(held: Project, service: Service) -> None:
-    """A service at another address may lack everything; `state rebind` accepts it, as it does a renamed team.
-
-    A slash at the end, upper case in the host and the default port make no other address.
-    """
+    """A service at another address may lack everything; `state rebind` accepts it, as it does a renamed team. A slash
+    at the end, upper case in the host and the default port make no other address."""
     with serving() as other:
         there = Project(held.folder, other.url)
         planned = there.run("plan", "--out", "saved.plan", "--format", "json")
@@ -237,10 +233,8 @@ def holding(folder: Path, text: str) -> list[str]:
 
 
 def test_an_erased_name_is_in_no_file(left: Project) -> None:
-    """It is in neither state nor cache. Nothing else changes, and the run is recorded without the name.
-
-    Bytes that another reader keeps in the file go with the next command that compacts it.
-    """
+    """It is in neither state nor cache. Nothing else changes, and the run is recorded without the name. Bytes that
+    another reader keeps in the file go with the next command that compacts it."""
     assert all(holding(left.folder, text) for text in SECRETS)
     with closing(sqlite3.connect(left.folder / ".syncengine/state.db")) as reader:
         reader.execute("PRAGMA journal_mode = WAL")
@@ -382,10 +376,8 @@ def kept(project: Project) -> Project:
 
 
 def test_a_lost_state_is_rebuilt_and_sent_again(kept: Project, service: Service) -> None:
-    """All rows are in doubt and have their source lines; the next apply sends them, and then there are no changes.
-
-    A state with rows is rebuilt only with `--replace`, which keeps the ids of the service and begins a new lineage.
-    """
+    """All rows are in doubt and have their source lines; the next apply sends them, and then there are no changes. A
+    state with rows is rebuilt only with `--replace`, which keeps the ids of the service and begins a new lineage."""
     held, recorded = service.holds(), kept.rows()
     shutil.rmtree(kept.folder / ".syncengine")
     done = rebuild(kept, "--format", "json")

@@ -160,9 +160,7 @@ def test_a_renamed_category_keeps_its_id(project: Project, service: Service) -> 
 
 
 @pytest.mark.parametrize("exists", [True, False], ids=["beside the old one", "after a person deleted the old one"])
-def test_a_rename_that_made_a_new_category_is_undone_and_redone(
-    project: Project, service: Service, exists: bool
-) -> None:
+def test_a_rename_to_a_new_category_is_undone_and_redone(project: Project, service: Service, exists: bool) -> None:
     """The history says that the rename failed; the undo puts the tag into the old category, made anew if it is gone."""
     project.settle(tagCategories=[category("old")], tags=[tag("T", category="old"), tag("U")])
     if exists:
@@ -191,10 +189,8 @@ def test_undoing_a_change_to_private_needs_an_approval(project: Project) -> None
 
 
 def test_repeating_a_public_rename_publishes_nothing_new(project: Project, service: Service) -> None:
-    """The new name is another tag of the service and keeps its content.
-
-    Undoing the rename removes its keywords; undoing that undo needs no approval to make it public.
-    """
+    """The new name is another tag of the service and keeps its content. Undoing the rename removes its keywords;
+    undoing that undo needs no approval to make it public."""
     content = {"description": "secret", "metadata": {"Client": "A"}}
     project.settle(tags=[tag("OLD", visibility="PRIVATE", **content), tag("U")])
     project.settle(tags=[tag("NEW", visibility="PUBLIC", previously=["OLD"], **content), tag("U")])
@@ -256,9 +252,7 @@ def test_an_undo_never_sweeps(project: Project, service: Service) -> None:
 
 def test_manifests_that_still_declare_an_undone_run_are_refused(project: Project) -> None:
     """This holds for the whole plan, a selection and a saved plan, until the revert is merged or `--redo` is given.
-
-    Changes are to be reverted, and removed tags to be declared again; a selection names its own alone.
-    """
+    Changes are to be reverted, and removed tags to be declared again; a selection names its own alone."""
     changed(project)
     undo(project)
     asked = project.run("plan", "--out", "again.plan", "--format", "json")
@@ -370,10 +364,8 @@ def test_export_and_import_keep_what_was_undone(project: Project, tmp_path: Path
 
 
 def test_only_a_run_that_changed_something_can_be_undone(project: Project) -> None:
-    """Refused and empty runs cannot be undone, and `last` skips them, also if they sent the same values again.
-
-    The begin of an id is enough.
-    """
+    """Refused and empty runs cannot be undone, and `last` skips them, also if they sent the same values again. The
+    begin of an id is enough."""
     assert "no run of this state" in project.run("plan", "--undo", "last").err
     settle(project, "one")
     first = project.run_id()

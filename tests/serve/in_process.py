@@ -46,10 +46,8 @@ def work(
     load: Callable[..., Project] = load_project,
     stream: io.StringIO | None = None,
 ) -> str:
-    """Serve until `watch` returns, and return the log. A given `stream` lets `watch` read the log meanwhile.
-
-    An error of `serve`, or of a task that nobody awaited, fails the test.
-    """
+    """Serve until `watch` returns, and return the log. A given `stream` lets `watch` read the log meanwhile. An error
+    of `serve`, or of a task that nobody awaited, fails the test."""
     stream = stream or io.StringIO()
     process = process_in(estate.project.folder, stream, load, pace=SWIFT)
     unseen: list[str] = []

@@ -33,10 +33,8 @@ pytestmark = pytest.mark.slow
 
 
 def test_posted_time_is_delivered_and_acknowledged_with_the_ledgers_reference(estate: World) -> None:
-    """Each group becomes one row, and the service gets the sink's reference as externalId. The probes count it.
-
-    A group that is offered again is acknowledged again, and not delivered.
-    """
+    """Each group becomes one row, and the service gets the sink's reference as externalId. The probes count it. A group
+    that is offered again is acknowledged again, and not delivered."""
     estate.serve_ready()
     estate.deliver("a", "b", "c")
     assert estate.ledger() == ["a", "b", "c"]

@@ -38,10 +38,8 @@ def call(port: int, key: str) -> int | None:
 
 
 def test_posted_time_comes_by_webhook_and_its_answer_is_the_acknowledgement(estate: World) -> None:
-    """Each group is delivered once, and no status update is sent.
-
-    A restart keeps the webhook: without it even for a moment, what users post meanwhile would be lost.
-    """
+    """Each group is delivered once, and no status update is sent. A restart keeps the webhook: without it even for a
+    moment, what users post meanwhile would be lost."""
     hooked(estate)
     for ids in (("a", "b"), ("c",)):
         served = estate.serve_ready()
