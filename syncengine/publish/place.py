@@ -151,7 +151,7 @@ def gitlab_place(environ: Environ) -> CommentPlace:
 def _need(environ: Environ, *names: str) -> None:
     if missing := [name for name in names if not environ.get(name)]:
         are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
-        cure = f"CI sets {them} in its jobs; elsewhere, `publish --dry-run` works without {them}"
+        cure = f"CI sets {them} in its jobs; elsewhere, only `publish --dry-run` works without {them}"
         raise Usage(f"{', '.join(missing)} {are} not set: {cure}")
 
 

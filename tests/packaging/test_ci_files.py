@@ -156,7 +156,7 @@ def test_a_mirror_of_the_index_can_be_named(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "syncengine": "another project's library",
+    "syncengine": "another project's library on the package index: name a package of your own",
     "SyncEngine==0.3.0": "another project's library",
     " x": "expected a requirement",
     "-r x.txt": "expected a requirement",

@@ -205,7 +205,7 @@ REFUSED: dict[str, tuple[Mapping[str, str], int, str]] = {
     "no token": ({"GITHUB_TOKEN": "", "GITLAB_TOKEN": ""}, 1, "is not set: pass it to this step"),
     "two words": ({"GITHUB_TOKEN": f"x {SPENT}", "GITLAB_TOKEN": f"x {SPENT}"}, 64, "is not a token"),
     "a kind of proxy": ({"ALL_PROXY": f"socks4://{PROXY}"}, 64, "ALL_PROXY names a kind of proxy"),
-    "no job": (NO_JOB, 64, "are not set: CI sets them in its jobs; elsewhere, `publish --dry-run` works without them"),
+    "no job": (NO_JOB, 64, "are not set: CI sets them in its jobs; elsewhere, only `publish --dry-run` works"),
 }
 
 

@@ -84,7 +84,8 @@ def installation_of(text: str) -> Installation:
         return Installation(f"{named} @ {_checked(rest[1:].strip())}")
     plain = re.sub(r"[-_.]+", "-", name).lower()  # names that an index takes for the same
     if plain == STRANGER:
-        raise ValueError(f"`{STRANGER}` is another project's library on the package index")
+        message = f"`{STRANGER}` is another project's library on the package index"
+        raise ValueError(f"{message}: name a package of your own, a Git URL with @COMMIT, or a wheel")
     if plain == DISTRIBUTION:
         rest = rest or f"=={__version__}"
     if not _EXACT.fullmatch(rest):
