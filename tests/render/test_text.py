@@ -62,17 +62,6 @@ def test_a_name_is_never_cut() -> None:
     assert text.endswith("\n      manifests/acme.yaml:1\n")
 
 
-@pytest.mark.parametrize("width", [80, 200])
-def test_details_of_names_of_different_lengths_stand_in_one_column(width: int) -> None:
-    names = ("00016-Tide", "00017-Tidewater", "A" * 40)
-    changes = [updating(name, field("visibility", "PRIVATE", "PUBLIC")) for name in names]
-    text = plan_text(plan_of(*changes), Look(width=width))
-    lines = [line for line in text.splitlines() if line.startswith("  ~ 000")]
-    assert len(lines) == 2
-    assert len({line.index("visibility:") for line in lines}) == 1
-    assert lines[1].startswith("  ~ 00017-Tidewater  visibility:")
-
-
 def test_letters_have_a_width_by_which_words_are_cut_and_wrapped() -> None:
     """East Asian letters take two columns, combining marks none; a word without spaces is broken."""
     assert (cells("日本"), cells("e\N{COMBINING ACUTE ACCENT}"), cells("abc")) == (4, 1, 3)

@@ -143,24 +143,6 @@ def test_any_header_makes_a_project_that_renders_the_rows(tmp_path: Path, text: 
     assert set(metadata) <= set(names)
 
 
-NO_TABLES = {
-    "nothing": (b"", "1:1", "the file is empty: its first line must name the columns"),
-    "only a header": (b"a,b\n", "1:1", "the file has no rows below a header"),
-    "a table of a spreadsheet": (b"a;b;;;\n1;2;;;\n", "1:5", "columns 3 to 5 have no name"),
-    "no known encoding": (b"a,b\n1,\x81\xff\n", "1:1", "neither utf-8 nor cp1252: save it as UTF-8"),
-    "half a letter": (b"\xff\xfea\0,", "1:1", "is not valid UTF-16"),
-}
-
-
-@pytest.mark.parametrize(("content", "place", "words"), NO_TABLES.values(), ids=NO_TABLES.keys())
-def test_a_table_that_no_plan_would_take_is_refused(tmp_path: Path, content: bytes, place: str, words: str) -> None:
-    """An unusable CSV file is an error with its place, and nothing is written."""
-    said = begun(tmp_path, content, "new", code=8)
-    assert said.startswith(f"m.csv:{place}: error[bad-source]: ")
-    assert words in said
-    assert not (tmp_path / "new").exists()
-
-
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le"])
 def test_data_is_copied_as_it_is(tmp_path: Path, encoding: str) -> None:
     """The CSV file is copied in its own encoding, which the manifest names. German column names are recognised."""
@@ -208,6 +190,13 @@ def test_tags_are_named_by_the_column_that_is_the_identity(tmp_path: Path, conte
     assert tags(tmp_path)[0]["name"] == "A-1"
 
 
+NO_TABLES = {
+    "nothing": (b"", "1:1", "the file is empty: its first line must name the columns"),
+    "only a header": (b"a,b\n", "1:1", "the file has no rows below a header"),
+    "a table of a spreadsheet": (b"a;b;;;\n1;2;;;\n", "1:5", "columns 3 to 5 have no name"),
+    "no known encoding": (b"a,b\n1,\x81\xff\n", "1:1", "neither utf-8 nor cp1252: save it as UTF-8"),
+    "half a letter": (b"\xff\xfea\0,", "1:1", "is not valid UTF-16"),
+}
 UNNAMED = {
     "no header that says so": ("status,foo,bar\nOpen,1,x\nOpen,2,y\n", 'name one with --key: "foo", "bar"'),
     "none that could be it": (
@@ -226,16 +215,22 @@ UNNAMED = {
         'it has "A0" in lines 2, 3, "A1" in lines 4, 5, ',
     ),
 }  # fmt: skip
+REFUSED: dict[str, tuple[str | bytes, str, str]] = {
+    **{name: (table, f"{place}: error[bad-source]: ", words) for name, (table, place, words) in NO_TABLES.items()},
+    **{name: (table, "1:1: error[no-identity]: ", words) for name, (table, words) in UNNAMED.items()},
+}
 
 
-@pytest.mark.parametrize(("content", "words"), UNNAMED.values(), ids=UNNAMED.keys())
-def test_an_identity_is_not_guessed(tmp_path: Path, content: str, words: str) -> None:
-    """Without a clear identity column, `init` exits with 8 and lists the possible columns for --key."""
-    said = begun(tmp_path, content, code=8)
-    assert said.startswith("m.csv:1:1: error[no-identity]: ")
+@pytest.mark.parametrize(("content", "start", "words"), REFUSED.values(), ids=REFUSED)
+def test_a_table_that_no_plan_would_take_or_whose_identity_is_unclear_is_refused(
+    tmp_path: Path, content: str | bytes, start: str, words: str
+) -> None:
+    """The error has its place, or lists the possible columns for --key. Nothing is written, and no identity guessed."""
+    said = begun(tmp_path, content, "new", code=8)
+    assert said.startswith(f"m.csv:{start}")
     assert words in said
     assert len(said) < 700
-    assert not (tmp_path / "manifests").exists()
+    assert not (tmp_path / "new").exists()
 
 
 def test_the_command_that_names_the_identity_can_be_pasted(tmp_path: Path) -> None:
