@@ -1,4 +1,4 @@
-"""Golden cases: a manifest, recorded rows, and the exact text of the plan.
+"""What a plan is as a whole: its text in golden cases, and its stages, sums and digests (docs/planning.md 4.1, 6).
 
 Each folder of `golden/` is a case: `manifest.yaml`, `recorded.yaml` (rows by address; `how`: policy and flags), and
 `plan.txt`. `SYNCENGINE_GOLDEN=write pytest tests/planning/test_golden.py` writes the plans anew; read the difference
@@ -15,16 +15,20 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import asdict
 
+from syncengine.plan.calls import Step
 from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
 from syncengine.render import PLAN_FORMATS
 from syncengine.render.documents import plan_document
 from syncengine.render.style import PLAIN
-from syncengine.resource import Recorded, Removal, Source, Status
+from syncengine.resource import Kind, Recorded, Removal, Source, Status
+from syncengine.service.operations import BATCH_LIMIT
 from tests.render.samples import without_files
 
-from .estate import planned, row
+from .applying import walked
+from .estate import FILE, actions, calls, items, planned, row, says_nothing, steps
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(folder.name for folder in GOLDEN.iterdir())
@@ -62,3 +66,96 @@ def test_the_text_of_a_plan_is_unchanged(case: str) -> None:
     if os.environ.get("SYNCENGINE_GOLDEN") == "write":
         file.write_text(rendered, encoding="utf-8", newline="")
     assert file.read_bytes().decode() == rendered
+
+
+# --- stages, sums and digests
+
+
+EVERYTHING = """
+tagCategories: [{externalId: new-category}]
+activityTypes: [{code: A101, label: Plan, enableIfNew: true}]
+tags:
+  - {name: NEW-1, category: new-category}
+  - {name: SAME-1, keywords: [added]}
+  - {name: SAME-2, keywords: [CASE]}
+  - {name: SAME-3}
+removed: [{tag: GONE-1, as: delete}]
+"""
+RECORDED = [
+    row("category/old-category"),
+    row("activity-type/A999"),
+    row("tag/SAME-1"),
+    row("tag/SAME-2", "case"),
+    row("tag/SAME-3", "lost", metadata={"Lost": "x"}),
+    row("tag/GONE-1"),
+    row("tag/GONE-2", category="old-category"),
+]
+
+
+def everything(recorded: list[Recorded] = RECORDED) -> Plan:
+    return planned(EVERYTHING, recorded, deletes_tags=True)
+
+
+def test_stages_stand_in_their_order_and_calls_are_numbered_through_them() -> None:
+    plan = everything()
+    assert steps(plan) == [step.value for step in Step]
+    ids = [call.id for call in plan.calls()]
+    assert ids == [f"c{number}" for number in range(1, len(ids) + 1)]
+
+
+def test_the_summary_counts_changes_and_requests() -> None:
+    """Requests are all calls, and the session of the sweep around its own."""
+    plan = everything()
+    assert plan.sweep is not None
+    assert sum(len(stage.calls) for stage in plan.stages) + plan.sweep.requests == 9 + 3
+    assert {name: count for name, count in asdict(plan.summary).items() if count} == {
+        "create": 3,
+        "update": 3,
+        "delete": 4,
+        "keyword_adds": 2,
+        "keyword_deletes": 2,
+        "metadata_deletes": 1,
+        "cascaded_tags": 1,
+        "requests": 12,
+    }
+
+
+def test_batches_are_as_full_as_possible() -> None:
+    plan = planned("tags:\n" + "".join(f"  - name: N-{n}\n" for n in range(2 * BATCH_LIMIT + 1)))
+    assert [len(call.items) for call in calls(plan, Step.TAGS)] == [BATCH_LIMIT, BATCH_LIMIT, 1]
+    assert plan.summary.requests == 3
+
+
+def test_items_keep_the_order_of_the_manifests_and_know_their_lines() -> None:
+    found = items(planned("tags:\n  - name: ZULU\n  - name: ALFA\n  - name: MIKE\n"), Step.TAGS)
+    assert [item.key.name for item in found] == ["ZULU", "ALFA", "MIKE"]
+    assert [str(item.source) for item in found] == [f"{FILE}:2", f"{FILE}:3", f"{FILE}:4"]
+
+
+def test_a_plan_does_not_depend_on_the_order_of_rows() -> None:
+    plan, other = everything(), everything(RECORDED[::-1])
+    assert (sorted(actions(plan)), plan.gate) == (sorted(actions(other)), other.gate)
+
+
+def test_moved_lines_are_recorded_without_a_change() -> None:
+    moved = "\n\ntags: [{name: ALFA}]"
+    rows = walked("tags: [{name: ALFA}]")
+    plan = planned(moved, rows)
+    assert (plan.changes, plan.changes_something, plan.sends_something, len(plan.records)) == ((), False, False, 1)
+    assert says_nothing(planned(moved, walked(moved, recorded=rows)))
+
+
+def test_a_plan_has_digests_of_the_rows_that_it_touches() -> None:
+    """Also of the members of a category that it deletes."""
+    rows = walked("tags: [{name: SAME}, {name: OLD-1}, {name: LESS, description: d}]")
+    members = [row("category/acme"), row("tag/GONE", category="acme"), row("tag/MOVED", category="acme")]
+    manifest = "tags: [{name: SAME}, {name: NEW-1, previously: [OLD-1]}, {name: LESS}, {name: MOVED}]"
+    without = "tags: [{name: SAME}, {name: NEW-1, previously: [OLD-1]}, {name: LESS}]"
+    assert {str(key) for key in planned(without, rows).prior} == {"tag/NEW-1", "tag/OLD-1", "tag/LESS"}
+    assert {each.key for each in members} <= planned(manifest, [*rows.values(), *members]).prior.keys()
+
+
+def test_a_plan_with_a_sweep_has_digests_of_every_activity_type() -> None:
+    recorded = [row("activity-type/A101", label="L"), row("activity-type/A102"), row("tag/OTHER")]
+    plan = planned("activityTypes: [{code: A101, label: L}]\ntags: [{name: OTHER}]", recorded, sweep=True)
+    assert {key for key in plan.prior if key.kind is Kind.ACTIVITY_TYPE} == {before.key for before in recorded[:2]}

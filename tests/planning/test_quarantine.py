@@ -42,11 +42,6 @@ def quarantine(key: Key, content: str, until: float | None, **more: Any) -> Quar
     return Quarantine(NOW, records=(record,), refusals={key: refusal})
 
 
-def found(plan: Plan) -> tuple[bool, list[str]]:
-    """Return whether the tag is set aside, and the codes of the warnings."""
-    return BAD in plan.set_aside, [each.code for each in plan.diagnostics]
-
-
 # --- when an entry is in effect
 
 WANTED, OTHER = asked(DECLARED, BAD), asked("tags: [{name: BAD, description: other}]", BAD)
@@ -70,7 +65,7 @@ ENTRIES = {
 def test_an_entry_sets_aside_what_was_refused_until_its_date_or_other_content(entry: Quarantine, code: str) -> None:
     """Nobody has set the new content aside."""
     plan = planned(DECLARED, ROWS, quarantine=entry)
-    assert found(plan) == (code == QUARANTINED, [code])
+    assert (BAD in plan.set_aside, [each.code for each in plan.diagnostics]) == (code == QUARANTINED, [code])
     assert actions(plan).keys() == ({"tag/GOOD"} if code == QUARANTINED else {"tag/GOOD", "tag/BAD"})
 
 
@@ -134,6 +129,8 @@ def waiting(plan: Plan) -> set[str]:
 
 GONE = row("tag/IN", category="acme", status=Status.DELETED)
 ACME, OTHERS = "category/acme", MEMBERS[1:]
+RENAMED_IN_DOUBT = row("category/other", server_id="id-acme", doubtful=True)
+TWO_NAMES = (row(ACME, doubtful=True), RENAMED_IN_DOUBT, MEMBERS[1])
 
 
 @pytest.mark.parametrize(
@@ -153,6 +150,8 @@ ACME, OTHERS = "category/acme", MEMBERS[1:]
         ("tags: [{name: NEW, previously: [IN]}]", MEMBERS, ACME, {ACME, "tag/BY-ID"}),
         ("tags: []", (MEMBERS[0], GONE), ACME, {ACME}),
         (RENAMED + "tags: [{name: IN, category: new}]", MEMBERS[:2], "tag/IN", {"tag/IN"}),
+        # Two names of one category wait together: a tag that is in the one may be in the other.
+        ("tags: [{name: IN}]", TWO_NAMES, "tag/IN", {"tag/IN", ACME, "category/other"}),
         # Both names of a rename wait.
         ("tags: [{name: NEW, previously: [OUT]}]", MEMBERS[3:], "tag/NEW", {"tag/NEW", "tag/OUT"}),
         ("tags: [{name: NEW, previously: [OUT]}]", MEMBERS[3:], "tag/OUT", {"tag/NEW", "tag/OUT"}),
@@ -167,16 +166,6 @@ def test_what_depends_on_it_waits_with_it(
     assert [name for name in waits - {address} if name not in said.message.partition('"no"; ')[2]] == []
     assert not waits & actions(plan).keys()
     assert ((ACME, "left-out") in notes(plan)) is (ACME in waits - {address})
-
-
-def test_two_names_of_one_category_wait_together() -> None:
-    """A tag that is in the one may be in the other, after a rename whose outcome is unknown."""
-    rows = (
-        row("category/acme", doubtful=True),
-        row("category/other", server_id="id-acme", doubtful=True),
-        row("tag/IN", category="acme"),
-    )
-    assert waiting(with_aside("tags: [{name: IN}]", rows, "tag/IN")) == {"tag/IN", "category/acme", "category/other"}
 
 
 @pytest.mark.parametrize(

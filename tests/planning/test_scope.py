@@ -28,6 +28,7 @@ RECORDED = [
     row("category/acme"),
     row("tag/ACME-1", category="acme"),
     row("tag/GONE", source=Source("manifests/zeta/old.yaml", 3)),
+    row("tag/IN-NO-FILE", source=None),
 ]
 
 SELECTIONS = {
@@ -58,23 +59,20 @@ def test_a_selection_selects_changes(scope: Scope, expected: set[str]) -> None:
 
 
 GONE = {
-    "whole": (Scope(), {"tag/GONE": "forget"}),
-    "by address": (Scope(targets=("tag/GONE",)), {"tag/GONE": "forget"}),
-    "by the file where it last stood": (Scope(paths=("manifests/zeta",)), {"tag/GONE": "forget"}),
-    "not selected": (Scope(targets=("tag/ACME-1",)), {}),
-    "in another file": (Scope(paths=("manifests/acme.yaml",)), {}),
-    "excluded": (Scope(excludes=("tag/GONE",)), {}),
+    "whole": (Scope(), {"tag/GONE", "tag/IN-NO-FILE"}),
+    "by address": (Scope(targets=("tag/GONE",)), {"tag/GONE"}),
+    "by the file where it last stood": (Scope(paths=("manifests/zeta",)), {"tag/GONE"}),
+    "not selected": (Scope(targets=("tag/ACME-1",)), set()),
+    "in another file": (Scope(paths=("manifests/acme.yaml",)), set()),
+    "excluded": (Scope(excludes=("tag/GONE",)), {"tag/IN-NO-FILE"}),
+    "in all files": (Scope(paths=("manifests",)), {"tag/GONE"}),
 }
 
 
 @pytest.mark.parametrize(("scope", "expected"), GONE.values(), ids=GONE)
-def test_only_selected_resources_are_removed(scope: Scope, expected: dict[str, str]) -> None:
+def test_only_selected_resources_are_removed(scope: Scope, expected: set[str]) -> None:
     plan = planned(FILES, RECORDED, scope=scope)
-    assert {address: action for address, action in actions(plan).items() if action == "forget"} == expected
-
-
-def test_a_row_without_a_place_is_in_no_file() -> None:
-    assert actions(planned("{}", [row("tag/GONE", source=None)], scope=Scope(paths=("manifests",)))) == {}
+    assert {address for address, action in actions(plan).items() if action == "forget"} == expected
 
 
 # --- units
@@ -223,6 +221,9 @@ def test_no_delete_applies_the_rest_of_a_change() -> None:
     assert (change.metadata_set, change.metadata_deleted) == ({"B": "2"}, ())
     assert {field.name: field.after for field in change.fields} == {"externalId": "47", "path": "/other"}
     assert items(plan, Step.TAGS)[0].effects[0].cleared == ()
+    later = change_of(planned(manifest, applied({recorded[0].key: recorded[0]}, plan)), "tag/ACME-1")
+    assert (later.keywords_deleted, later.metadata_deleted) == (("old",), ("A",))
+    assert [field.name for field in later.fields if field.clears] == ["url"], "once it may be"
 
 
 def test_no_delete_lets_a_tag_move() -> None:
@@ -230,14 +231,6 @@ def test_no_delete_lets_a_tag_move() -> None:
     manifest = "tagCategories: [{externalId: acme}]\ntags: [{name: ACME-1, tagCategoryId: x}]"
     plan = planned(manifest, recorded, scope=NO_DELETE)
     assert (actions(plan), notes(plan), plan.gate.tripped) == ({"tag/ACME-1": "update"}, [], False)
-
-
-def test_what_was_left_out_is_planned_once_it_may_be() -> None:
-    rows = walked("tags: [{name: ACME-1, keywords: [k], url: http://u, metadata: {A: '1'}}]")
-    rows = applied(rows, planned(PLAIN, rows, scope=NO_DELETE))
-    change = change_of(planned(PLAIN, rows), "tag/ACME-1")
-    assert (change.keywords_deleted, change.metadata_deleted) == (("k",), ("A",))
-    assert [field.name for field in change.fields if field.clears] == ["url"]
 
 
 def test_no_delete_keeps_the_fields_of_a_renamed_category() -> None:
@@ -255,14 +248,11 @@ def test_a_category_that_a_tag_keeps_follows_its_rename() -> None:
     assert actions(planned("{}", rows)) == {"category/new": "delete", "tag/ACME-1": "delete"}
 
 
-def test_an_empty_selection_does_nothing_and_warns() -> None:
-    plan = planned(FILES, RECORDED, scope=Scope(paths=("manifests/nothing",)))
-    assert (says_nothing(plan), [found.code for found in plan.diagnostics]) == (True, ["nothing-selected"])
-
-
 @pytest.mark.parametrize("target", ["tag/LEFT", "tag/L*"])
 def test_a_target_that_is_no_longer_managed_is_a_warning(target: str) -> None:
-    """Otherwise an empty plan would look as if the tag were as declared."""
+    """Otherwise an empty plan would look as if the tag were as declared. So is a selection of nothing at all."""
+    nothing = planned(FILES, RECORDED, scope=Scope(paths=("manifests/nothing",)))
+    assert (says_nothing(nothing), [found.code for found in nothing.diagnostics]) == (True, ["nothing-selected"])
     rows = [row("tag/LEFT", status=Status.RELEASED), row("tag/HERE")]
     plan = planned("tags: [{name: HERE}]", rows, scope=Scope(targets=(target,)))
     (warning,) = plan.diagnostics

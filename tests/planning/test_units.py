@@ -74,7 +74,11 @@ def test_every_kind_of_unit_is_named() -> None:
         "first-sweep": ("first-sweep", 1),
     }
     assert {unit.kind for unit in gate.units} | {"removed"} == {*SHOWN_ORDER}
-    assert not with_approvals(gate, *units(gate).values()).is_closed
+    (first, *others) = units(gate).values()
+    assert with_approvals(gate, first).approved is None
+    assert with_approvals(gate, first, *others).approved == Approval(first, "somebody")
+    assert with_approvals(gate, *others, first, gate.whole).approved == Approval(gate.whole, "somebody")
+    assert not with_approvals(gate, first, *others).is_closed
     assert not with_approvals(gate, gate.whole).is_closed
     for left_out in units(gate):
         assert left_out in still_open(gate, *(text for name, text in units(gate).items() if name != left_out))
@@ -161,21 +165,6 @@ def test_tags_of_a_category_whose_delete_was_begun_have_a_reason() -> None:
     assert gate.reasons == ("tags deleted with category/c, whose deletion has already begun: 1",)
 
 
-def test_the_gate_names_an_approval_only_once_nothing_is_open() -> None:
-    rows = [
-        *MANY,
-        *(held(f"D-{n}", FILES[1], None, MATTERS) for n in range(4)),
-        held("S", FILES[2], visibility="PRIVATE"),
-    ]
-    gate = planned("tags: [{name: S, visibility: PUBLIC}]", rows).gate
-    (first, *others) = units(gate).values()
-    assert with_approvals(gate, first).approved is None
-    assert with_approvals(gate, first, *others).approved == Approval(first, "somebody")
-    assert with_approvals(gate, *others, first, gate.whole).approved == Approval(gate.whole, "somebody")
-    harmless = planned(wanting(f"M-{n}" for n in range(19)), [*MANY, held("D", FILES[1])]).gate
-    assert with_approvals(harmless, *units(harmless).values()).approved is None
-
-
 # --- a second implementation of "The arithmetic", over random plans
 
 
@@ -204,15 +193,14 @@ class Estate(NamedTuple):
     before: dict[str, float]
 
 
-class Journal:
+class Journal(NamedTuple):
     """A state that has only a journal of removals."""
 
-    def __init__(self, before: dict[str, float]) -> None:
-        self._before = before
+    before: dict[str, float]
 
     def removals(self, since: float) -> list[RemovalLine]:
         detail = Detail(status=(Status.ACTIVE, Status.RELEASED))
-        at = {name: NOW - ago for name, ago in self._before.items()}
+        at = {name: NOW - ago for name, ago in self.before.items()}
         return [RemovalLine(t, False, Key.parse(f"tag/{n}"), detail, False) for n, t in at.items() if t >= since]
 
     def approvals(self) -> list[Any]:

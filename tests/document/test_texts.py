@@ -1,8 +1,11 @@
-"""JSON from outside is a value or `InvalidJson`, whatever its bytes are."""
+"""JSON from outside is a value or `InvalidJson`, whatever its bytes are; a shell reads back the file of a command."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncengine.document.json_text import InvalidJson, canonical_json, decode_json, encode_json
+from syncengine.document.text import as_word
 
 DEEP = 100_000
 NOT_JSON = (
@@ -54,3 +58,25 @@ def test_a_value_is_read_back_as_it_was_written(value: Any) -> None:
     """Whole numbers keep all their digits, also beyond 64 bits."""
     assert decode_json(encode_json(value)) == decode_json(canonical_json(value)) == value
     assert canonical_json(value) == canonical_json(decode_json(json.dumps(value, sort_keys=True)))
+
+
+NAMES = [
+    b"plan.json",
+    b"my plan's.json",
+    b"caf\xc3\xa9.json",
+    b"caf\xe9.json",
+    b"caf\xe9b\\.json",
+    b"a\x1b[31m\n'.json",
+]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+@pytest.mark.parametrize("name", NAMES, ids=repr)
+def test_a_word_is_read_back_by_a_shell(name: bytes) -> None:
+    """The name of a file is bytes, which need not be UTF-8."""
+    word = as_word(os.fsdecode(name))
+    assert word.isprintable()
+    done = subprocess.run(
+        ["bash", "-c", f"printf %s {word}"], capture_output=True, env={"LC_ALL": "C.UTF-8"}, check=True
+    )
+    assert done.stdout == name
