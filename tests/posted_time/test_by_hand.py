@@ -46,10 +46,7 @@ def time_(estate: World, *words: str) -> Ended:
 
 
 def test_a_pull_fetches_delivers_and_acknowledges(estate: World) -> None:
-    """The fetch itself registers the fetch client. At most `--limit` groups are taken.
-
-    A status that the service does not accept makes it exit with 3; the next pull sends it, and delivers nothing twice.
-    """
+    """The fetch registers the client, `--limit` is heeded, and the next pull sends a status that was not accepted."""
     done = time_(estate, "pull")
     assert (done.code, done.out) == (0, "There is no posted time to fetch.\n")
     assert estate.connection()["mechanism"] == "fetch"
@@ -380,10 +377,7 @@ def test_an_instant_that_hides_groups_makes_a_list_incomplete(delivered: World) 
 
 
 def test_the_receipts_of_a_ledger_count_instead_of_the_inbox(delivered: World) -> None:
-    """Unless it keeps none (`receipts: false`). A receipt of a group that is not listed is told.
-
-    While the ledger cannot be read, `time audit` uses the inbox, and exits with 3.
-    """
+    """Unless it keeps none. A receipt of an unlisted group is told; while the ledger is away, the exit code is 3."""
     ledger, away = (delivered.project.folder / name for name in ("ledger.db", "away.db"))
     ledger.rename(away)
     unread = time_(delivered, "audit", *JSON)

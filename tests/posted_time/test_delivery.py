@@ -198,15 +198,3 @@ def test_a_narrative_that_no_sink_uses_cannot_fail_a_delivery(tmp_path: Path) ->
     (verdict,) = taking(delivering(tmp_path, SQL_SINK, more), raw("g2", timeRows=[]))
     assert verdict.outcome is REFUSED
     assert rows(tmp_path, "SELECT id, note FROM time") == [("g1", "ACME-0042")]
-
-
-def test_a_template_file_is_read_only_at_the_start(tmp_path: Path) -> None:
-    """A template that changes or disappears later does not affect groups until the project is loaded again."""
-    narrative = tmp_path / "narrative.j2"
-    narrative.write_text("As it was: {{ tag.name }}.")
-    with at_work(delivering(tmp_path, more=LOOKUPS + "narrative: {template: narrative.j2}\n")) as desk:
-        narrative.write_text("{{ broken")
-        desk.take(raw("g1"))
-        narrative.unlink()
-        desk.take(raw("g2"))
-    assert rows(tmp_path, "SELECT note FROM time") == [("As it was: ACME-0042.",)] * 2

@@ -33,7 +33,6 @@ from .lister import Group, Page, group, listing, obedient
 
 pytestmark = pytest.mark.slow
 
-READS = {"teamInfo", "listPostedTime"}
 POLICY = "policy: {tagRemoval: retire, maxDeletes: {tags: 100%, keywords: 100%}}"
 IN_CI = {"CI": "true"}
 HELD = [
@@ -90,11 +89,7 @@ EACH = {"tag/ACME-0042": "differs", "tag/HUSH-1": "differs", "tag/NEW 1": "unkno
 
 
 def test_each_kind_of_drift_is_found_once_by_reading_alone(team: Team) -> None:
-    """While another run holds the lock: `drift` registers, fetches and changes nothing, and writes no file.
-
-    Tags that match the state, and groups without a tag, are no findings. A changed tag shows the fields that differ, a
-    retired one its status, an unknown one what a manifest needs.
-    """
+    """While another run holds the lock. Nothing changes, no file is written, and tags that match are no findings."""
     assert team.project.run("state", "lock", "--reason", "a move").code == 0
     drifted(team).post("ACME-0043")
     team.post()
@@ -102,7 +97,7 @@ def test_each_kind_of_drift_is_found_once_by_reading_alone(team: Team) -> None:
     assert "3 of 3 tags seen in 11 groups since" in team.drift().out
     document = team.drift(*JSON).document
     assert {each["address"]: each["kind"] for each in document["findings"]} == EACH
-    assert set(team.service.asked()[before:]) == READS
+    assert set(team.service.asked()[before:]) == {"teamInfo", "listPostedTime"}
     assert (team.project.files(), team.service.holds()) == (files, held)
     assert team.service.state()["connection"]["mechanism"] is None
     coverage = document["coverage"]
@@ -249,10 +244,7 @@ def test_exclude_leaves_out_addresses_that_match_a_glob_or_are_equal_to_it(team:
 
 
 def test_forgotten_tags_and_tags_in_doubt_are_no_findings(team: Team) -> None:
-    """A tag that the policy released or `state forget` dropped is not managed; one in doubt is sent again anyway.
-
-    An apply that only records new line numbers sends nothing, so earlier groups still count.
-    """
+    """Nor released ones. An apply that only records new line numbers sends nothing, so earlier groups still count."""
     drifted(team)
     team.project.settle(tags=[tag("FIRST"), *HELD])
     assert team.found() == EACH
@@ -350,9 +342,6 @@ def read(page: Page, state: Recollection = NOTHING, since: float = 0.0, **more: 
 
 def found(drift: Drift) -> dict[str, tuple[str, int]]:
     return {finding.name: (finding.kind.value, finding.groups) for finding in drift.findings}
-
-
-# --- pages
 
 
 def test_a_list_that_cannot_be_read_to_its_end_is_incomplete() -> None:

@@ -91,11 +91,7 @@ CUTS = {
 
 @pytest.mark.parametrize(("form", "before", "cut"), CUTS.values(), ids=CUTS)
 def test_a_line_is_there_once_wherever_its_write_broke_off(form: Form, before: bytes, cut: int, tmp_path: Path) -> None:
-    """A line that lacks only its line end is completed, and `recall` finds it; anything shorter is written again.
-
-    In CSV even inside a quoted field with line breaks, or between the CR and the LF. In each case the line of another
-    group can be appended.
-    """
+    """A line that lacks only its line end is completed, and `recall` finds it; anything shorter is written again."""
     file, notes = tmp_path / "lines", Notebook()
     file.write_bytes(before)
     assert deliver(sink(tmp_path, form), None, notes, form) == Took()

@@ -43,10 +43,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Case:
-    """A receiver that ignores keys, and a connector that looks groups up there.
-
-    The connector may die at any transaction of its inbox, and then starts again.
-    """
+    """A receiver that ignores keys, and a connector that may die at any transaction of its inbox and starts again."""
 
     clock: Clock
     pms: Forgetful

@@ -47,16 +47,14 @@ NOTHING = saying([])
 Scene = Callable[[Scripted, Any, list[Event]], Awaitable[Any]]
 
 
-def fetching(
-    script: Sequence[Reply], delivery: Any, scene: Scene, limit: Any = lambda: None, pace: Pace = SWIFT
-) -> Any:
+def fetching(script: Sequence[Reply], delivery: Any, scene: Scene, pace: Pace = SWIFT) -> Any:
     """Play a scene with the loop and a scripted service, and return its result."""
 
     async def play() -> Any:
         told: list[Event] = []
         conduct = Conduct(attempts=1, breaks=False)
         async with serving(*script) as server, Client(server.url, key, conduct=conduct) as client:
-            loop = Fetching(client, delivery, limit, told.append, asyncio.Event(), pace=pace)
+            loop = Fetching(client, delivery, lambda: None, told.append, asyncio.Event(), pace=pace)
             async with asyncio.timeout(60):
                 return await scene(server, loop, told)
 
@@ -184,22 +182,8 @@ def test_a_stop_aborts_the_open_fetch() -> None:
 MANY = [f"g{number}" for number in range(WIDTH + 2)]
 
 
-def test_the_limit_is_computed_before_each_fetch() -> None:
-    """After trouble with a sink, a single group is fetched first."""
-    limits = iter([1, *[25] * 7])
-
-    async def scene(server: Scripted, loop: Fetching, told: list[Event]) -> list[str]:
-        await run_until(loop, told, lambda seen: len(seen) >= 2)
-        return [heard.path.partition("?")[2] for heard in server.heard][:2]
-
-    assert fetching((NOTHING,), Desk(), scene, limit=lambda: next(limits)) == ["limit=1", "limit=25"]
-
-
 def test_groups_in_the_inbox_come_before_the_next_fetch() -> None:
-    """The first tests a sink in doubt, which goes down during the second and recovers: the rest does not wait.
-
-    A verdict that is not final is reported as an event, but not sent.
-    """
+    """Also after a sink went down meanwhile. A verdict that is not final is reported as an event, but not sent."""
 
     class Falling(Desk):
         async def again(self, id: str) -> Verdict:

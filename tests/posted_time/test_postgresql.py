@@ -143,10 +143,7 @@ def test_the_operator_sees_why_a_database_cannot_be_used(
 
 
 def test_a_locked_table_is_trouble_until_it_is_unlocked(server: postgresql.Server, tmp_path: Path) -> None:
-    """One group waits; the others get its answer without being tried, and one failure is not reported.
-
-    A receipts table that somebody dropped is created again.
-    """
+    """One group waits, and the others get its answer untried. A receipts table that was dropped is created again."""
     with at_work(to(server, tmp_path, "?options=-c%20statement_timeout%3D500")) as desk:
         with locked(server, "LOCK TABLE time IN ACCESS EXCLUSIVE MODE"):
             began = time.monotonic()
@@ -204,10 +201,7 @@ CUTS = {
 
 @pytest.mark.parametrize(("when", "status"), [("before", "trouble"), ("at", "unknown")])
 def test_row_and_receipt_are_both_there_or_none(when: str, status: str, server: postgresql.Server, desk: Desk) -> None:
-    """A connection that is cut before the commit has written nothing for sure.
-
-    If it is cut at the commit, that is unknown: the next attempt looks for receipts.
-    """
+    """None after a cut before the commit; after one at the commit, the next attempt looks for receipts."""
     desk.take(raw("first"))
     server.sql(CUT_OFF, f"{CUTS[when]} FOR EACH ROW EXECUTE FUNCTION cut_off()")
     assert {(v.outcome, v.message) for v in desk.together(*some(5))} == {(TROUBLE, "ledger cannot be reached.")}
@@ -296,10 +290,7 @@ deliver:
 
 
 def test_characters_that_the_ledger_cannot_store_are_refused(server: postgresql.Server, tmp_path: Path) -> None:
-    """The ellipsis of a shortened narrative is plain ASCII, so it fits everywhere.
-
-    What the driver cannot encode, as the URL names a narrow character set, is no error of the program, either.
-    """
+    """So is what the driver cannot encode. The ellipsis of a shortened narrative is ASCII, so it fits everywhere."""
     server.sql("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
     server.sql("CREATE TABLE time (id text, note text)", database="latin")
     groups = [raw("short", timeRows=[], description="Über uns"), raw("long", description="word " * 60)]

@@ -185,11 +185,7 @@ MATTERS = {7: "ACME-0042", 8: "ACME-0043"}
 
 @pytest.mark.parametrize("seed", range(2))
 def test_killed_again_and_again_each_tag_is_delivered_once(seed: int, tmp_path: Path, receiver: Receiver) -> None:
-    """To a database, to files of both forms, and to a receiver that honours the Idempotency-Key.
-
-    Whatever order the tags have in each process. The CSV file has a single header, and records with line breaks and
-    quotes.
-    """
+    """To a database, to files of both forms, and to a receiver that honours keys, whatever order the tags have."""
     tags = ("ACME-0043", "ACME-0042")
     archive = JSONL.replace("{name: archive,", "{name: archive, each: tag,")
     sinks = (TABLE, http_sink(receiver.url), SQL_SINK)
@@ -216,10 +212,7 @@ MANY = 120
 
 @pytest.mark.parametrize("seed", range(2))
 def test_killed_while_many_come_at_once_each_group_is_there_once(seed: int, tmp_path: Path, receiver: Receiver) -> None:
-    """Killed at any instant of a batch, for example between the commit of the ledger and that of the inbox.
-
-    Half of the groups have the same line, so only the memos of the inbox tell whose line it is.
-    """
+    """Half of the groups have the same line, so only the memos of the inbox tell whose line it is."""
     chance = random.Random(seed)
     same = '{s: \'{{ group.groupId if group.groupId[-1] in "02468" else "same" }}\'}'
     archive = f"- {{name: archive, jsonl: {{path: out/time.jsonl, json: {same}}}}}\n"

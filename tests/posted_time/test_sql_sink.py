@@ -311,10 +311,7 @@ def folder_replaced(folder: Path) -> None:
 @pytest.mark.parametrize("replace", [restored, folder_replaced])
 @pytest.mark.parametrize("journal", ["wal", "delete"])
 def test_a_replaced_ledger_is_opened_again(replace: Callable[[Path], None], journal: str, tmp_path: Path) -> None:
-    """SQLite itself would go on writing to the old file. The receipts table is created if the new file has none.
-
-    A ledger that is gone is trouble until it is back; no new file is created in its place.
-    """
+    """SQLite would go on writing to the old file. One that is gone is trouble, and no new file takes its place."""
     with closing(sqlite3.connect(ledger(tmp_path))) as database:
         database.execute(f"PRAGMA journal_mode = {journal}")
     shutil.copy(tmp_path / "ledger.db", tmp_path / "backup.db")

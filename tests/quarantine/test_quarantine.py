@@ -7,6 +7,7 @@ import io
 import re
 import subprocess
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,12 +19,28 @@ from syncengine.serve.reconcile import Reconciling
 from tests.cli.program import Project, activity_type, category, tag
 from tests.support.git import commit_all, git
 
-from .refusing import WORDS, Refusing
+from .refusing import WORDS, Refusing, refusing
 
 pytestmark = pytest.mark.slow
 
 QUARANTINE = ("state", "quarantine")
 BECAUSE = ("--reason", "ticket 4711")
+
+
+@pytest.fixture
+def service() -> Iterator[Refusing]:
+    with refusing() as started:
+        yield started
+
+
+@pytest.fixture
+def refused(project: Project, service: Refusing) -> Project:
+    """A project with two tags, of which the service refuses one."""
+    project.settle(tags=[tag("GOOD")])
+    service.refuse("BAD")
+    project.wants(tags=[tag("GOOD"), tag("BAD")])
+    assert project.apply().code == 3
+    return project
 
 
 def day(days: int) -> str:
@@ -404,17 +421,19 @@ def undone(project: Project, run: str, *more: str) -> Any:
 
 
 def test_what_is_in_quarantine_is_left_out_and_named(project: Project, service: Refusing) -> None:
-    """By the command or the project file; also with `--force`, which only undoes what other runs changed."""
+    """By command or project file, also with `--force`, which only undoes what other runs changed."""
     project.settle(tags=[tag("GOOD", description="one"), tag("BAD", description="one")])
     service.refuse("BAD")
     project.wants(tags=[tag("GOOD", description="two"), tag("BAD", description="two")])
     assert project.apply().code == 3
+    assert project.run("plan", "--undo", "last", "--out", "all.plan").code == 0
     project.settings(*BAD)
     document = undone(project, "last")
     assert changes(document) == {"tag/GOOD": "update"}
     assert "syncengine.yaml:" in document["notes"][0]["message"]
     project.settings()
     aside(project, "tag/BAD", "--until", day(10))
+    assert project.run("apply", "all.plan", "--format", "json").codes == ["stale-plan"]
     for force in ((), ("--force",)):
         document = undone(project, "last", *force, "--out", "undo.plan")
         assert (changes(document), document["undo"]["leftOut"]) == ({"tag/GOOD": "update"}, ["tag/BAD"])
