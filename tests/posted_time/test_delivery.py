@@ -114,9 +114,6 @@ def test_only_the_sink_that_lacks_a_group_gets_it_again(tmp_path: Path, receiver
     assert (len(rows(tmp_path)), len(receiver.got), verdicts[2].external_id) == (1, 3, "L-g1")
 
 
-# --- the status that the service gets
-
-
 @pytest.mark.parametrize(("keep", "days"), [("keep: 30d\n", 30), ("", 60)], ids=["set", "default"])
 def test_old_groups_are_reduced_to_id_and_receipts(keep: str, days: int, tmp_path: Path) -> None:
     """So a later offer is recognized. Groups that are not acknowledged stay whole."""

@@ -33,9 +33,9 @@ GROUPS = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "40"))
 """The number of groups; 1,000 take some minutes."""
 
 
+@dataclass
 class Clock:
-    def __init__(self) -> None:
-        self.at = 1_714_000_000.0
+    at: float = 1_714_000_000.0
 
     def __call__(self) -> float:
         return self.at

@@ -20,7 +20,7 @@ from syncengine.errors import SyncengineError
 from syncengine.posted_time.build_route import build
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Verdict
-from syncengine.posted_time.pace import WIDTH, each, side_by_side
+from syncengine.posted_time.pace import WIDTH, Turns, each, side_by_side
 from syncengine.service.posted_time import Unreadable
 from syncengine.state.inbox import InboxTransaction, InboxWriter, open_inbox
 from syncengine.state.inbox_model import InboxEntry, Offer, PostedTimeStatus
@@ -59,7 +59,21 @@ def test_side_by_side_waits_for_everything_it_began() -> None:
     assert len(ended) < 10
 
 
-# --- the inbox
+def test_who_waits_gives_up_once_as_many_turns_are_in_vain_as_there_are_at_once() -> None:
+    async def play(vain: int) -> int:
+        target, had = Turns(2), list[int]()
+
+        async def caller(number: int) -> None:
+            async with target.one(TimeoutError()):
+                had.append(number)
+                await asyncio.sleep(0)
+                if number < vain:
+                    target.give_up()
+
+        await asyncio.gather(*map(caller, range(6)), return_exceptions=True)
+        return len(had)
+
+    assert [asyncio.run(play(vain)) for vain in range(3)] == [6, 6, 2]
 
 
 def offered(id: str) -> Callable[[InboxTransaction], InboxEntry]:
@@ -81,9 +95,6 @@ def test_a_group_that_cannot_be_stored_does_not_affect_others(tmp_path: Path) ->
         found = asyncio.run(play())
         assert [isinstance(one, SyncengineError) for one in found] == [False, True, False]
         assert [id for _, id in inbox.undecided(None, 10)] == ["a", "b"]
-
-
-# --- a ledger
 
 
 DEFERRED = """
