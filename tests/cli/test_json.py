@@ -19,7 +19,8 @@ from syncengine.cli.plan import REPORTS
 from syncengine.errors import Unreachable
 from syncengine.render import DIAGNOSTIC_FORMATS, PLAN_REPORTS, VALIDATE_FORMATS
 from syncengine.render.ci import TEST_FORMATS
-from syncengine.render.schemas import SUFFIX, schemas
+from syncengine.render.schemas import schemas
+from syncengine.state import transfer
 from tests.manifest.loading import write
 from tests.support.formats import fitting
 
@@ -40,9 +41,9 @@ COMMANDS = sorted(
 def test_each_command_prints_a_format_that_is_published() -> None:
     """docs/formats.md names the format of each command, and each format has a schema."""
     page = (REPOSITORY / "docs/formats.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `syncengine\.([\w-]+)/v1` \| (.+) \|$", page, re.MULTILINE)
-    files = {"manifest", "policies", "project"}
-    assert {name for name, _ in rows} == {name.removesuffix(SUFFIX) for name in schemas()} - files
+    rows = re.findall(r"^\| `(syncengine\.[\w-]+/v\d)` \| (.+) \|$", page, re.MULTILINE)
+    published = re.findall(r'"const": "(syncengine\.[\w-]+/v\d)"', json.dumps(schemas()))
+    assert {name for name, _ in rows} == {*published, transfer.FORMAT}
     named = {command for _, cell in rows for command in re.findall(r"`([a-z ]+)`", cell)} - {"runs", "entries"}
     assert named == {*COMMANDS} - {"render"} | {"state export"}
 
