@@ -112,8 +112,6 @@ def test_a_repository_that_is_a_fork_has_own_pull_requests(project: Project, hos
     assert host.requests == []
 
 
-# --- runs that follow another workflow, on GitHub
-
 EARLIER = {"id": 8000, "run_number": 3, "run_attempt": 1, "head_sha": OTHER, "event": "pull_request"}
 
 

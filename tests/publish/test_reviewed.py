@@ -96,9 +96,6 @@ def test_a_folder_without_commits_is_named(project: Project, host: Imitation) ->
     assert (done.code, "error[no-commit]" in done.err) == (1, True)
 
 
-# --- choice among pull requests and runs
-
-
 @pytest.mark.parametrize("paging", ["link", "keyset", "number", "nothing", "other link"])
 def test_lists_are_read_to_their_end(merged: Project, host: Imitation, paging: str) -> None:
     """A proxy may keep the headers that name the next page: then one follows each full page."""
@@ -176,9 +173,6 @@ def test_only_pipelines_of_the_head_count(
     host.kept = {500: {"of": 13, "ref": ref, "sha": OTHER}}
     host.parents, host.artifacts[500] = {OTHER: parents}, PLAN + b"  "
     assert newest(merged, host) == {"13.json": PLAN + b"  " if counts else PLAN}
-
-
-# --- files that this run did not fetch
 
 
 @on_github
