@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import subprocess
-import sys
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +21,9 @@ import pytest
 
 from syncengine.errors import Usage
 from syncengine.http.exchange import AUTHORITIES, CLOSED, LISTENING, Proxies, cause_of, exchange, http_client, is_exempt
+from syncengine.service.answers import Answer
 from syncengine.service.operations import FETCH_POSTED_TIME, TEAM_INFO, UPSERT_TAGS
+from tests.support import warm
 from tests.support.ports import unused_port
 
 from .scripted import CUT, EXPIRED, LOCALHOST, OK, Handler, Reply, Scripted, listening, serving
@@ -324,7 +324,6 @@ def test_the_certificate_of_the_service_is_checked_through_a_proxy(
 
 def test_a_login_in_the_address_is_sent_as_a_header() -> None:
     """It is decoded, and not part of the request line or the Host header."""
-
     with talking(OK, login="jo:p%40ss@") as service:
         heard = service.heard()
     assert heard.path == "/connect/api/tag/batch"
@@ -427,7 +426,7 @@ def test_unsolicited_data_is_no_answer_to_the_next_request(unasked: bytes) -> No
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=serve, args=(server,))
         thread.start()
-        assert asyncio.run(play(f"http://127.0.0.1:{server.getsockname()[1]}")) == ["one", "two"]
+        assert asyncio.run(play(url_of(server))) == ["one", "two"]
         thread.join()
 
 
@@ -460,72 +459,68 @@ def test_an_answer_before_the_body_is_sent_is_read() -> None:
     assert asyncio.run(play()) == 413
 
 
+@pytest.fixture
+def narrow() -> Iterator[socket.socket]:
+    """A server that accepts connections and takes little before it reads."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        yield server
+
+
+def url_of(server: socket.socket) -> str:
+    return f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def all_from(connection: socket.socket) -> bytes:
+    content = b""
+    with connection, suppress(ConnectionError):
+        while chunk := connection.recv(1_000_000):
+            content += chunk
+    return content
+
+
+LARGE = 60_000
+
+
 @pytest.mark.parametrize(
     "variables",
     [{}, {"NO_PROXY": "localhost,[::1]"}, {"HTTP_PROXY": "http://127.0.0.1:1", "NO_PROXY": "127.0.0.1"}],
     ids=["no proxy", "only NO_PROXY", "proxy and NO_PROXY"],
 )
-def test_nothing_is_sent_after_a_call_timed_out(variables: dict[str, str], environ: Environ) -> None:
+def test_nothing_is_sent_after_a_call_timed_out(
+    variables: dict[str, str], environ: Environ, narrow: socket.socket
+) -> None:
     """A service that starts to read after the timeout never gets the whole request.
 
     The same holds if the environment names proxies, but none for this service.
     """
     environ(variables)
-    size = 60_000
 
-    async def play() -> tuple[Any, bytes]:
-        over, received = asyncio.Event(), asyncio.get_running_loop().create_future()
-
-        async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await over.wait()
-            content = b""
-            with suppress(ConnectionError):
-                while chunk := await reader.read(1_000_000):
-                    content += chunk
-            writer.close()
-            if content.startswith(b"POST "):  # not teamInfo, which is sent to find out whether the service is down
-                received.set_result(content)
-
-        narrow = socket.create_server(("127.0.0.1", 0))
-        narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        url = f"http://127.0.0.1:{narrow.getsockname()[1]}"
-        server = await asyncio.start_server(late, sock=narrow, limit=1_000)
-        async with server, client(url, timeout=0.5, patience=0.0) as caller:
-            answer = await caller.call(UPSERT_TAGS, {"tags": ["x" * size]})
-            over.set()
-            return answer, await received
+    async def play() -> tuple[Answer, bytes]:
+        async with client(url_of(narrow), timeout=0.5, patience=0.0) as caller:
+            answer = await caller.call(UPSERT_TAGS, {"tags": ["x" * LARGE]})
+            return answer, await asyncio.to_thread(lambda: all_from(narrow.accept()[0]))
 
     answer, content = asyncio.run(play())
     assert (answer.status, answer.reached) == (None, True)
-    assert len(content) < size
-
-
-CALLER = """\
-import asyncio, sys
-from tests.service.talking import UPSERT_TAGS, client
-
-async def play():
-    async with client(sys.argv[1]) as caller:
-        await caller.call(UPSERT_TAGS, {"tags": ["x" * 60_000]})
-
-asyncio.run(play())
-"""
-
-
-def test_nothing_is_sent_after_the_process_was_killed() -> None:
-    """The kernel must not go on sending the buffers of a dead process."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        sender = subprocess.Popen([sys.executable, "-c", CALLER, url])
-        service, _ = server.accept()
-        with service:
-            service.recv(1, socket.MSG_PEEK)
-            sender.kill()
-            sender.wait()
-            content = b""
-            with suppress(ConnectionError):
-                while chunk := service.recv(1_000_000):
-                    content += chunk
     assert content.startswith(b"POST ")
-    assert len(content) < 60_000
+    assert len(content) < LARGE
+
+
+def send(url: str) -> None:
+    async def play() -> None:
+        async with client(url) as caller:
+            await caller.call(UPSERT_TAGS, {"tags": ["x" * LARGE]})
+
+    asyncio.run(play())
+
+
+def test_nothing_is_sent_after_the_process_was_killed(narrow: socket.socket) -> None:
+    """The kernel must not go on sending the buffers of a dead process."""
+    with warm.working(send, url_of(narrow)) as sender:
+        service, _ = narrow.accept()
+        service.recv(1, socket.MSG_PEEK)
+        sender.kill()
+    content = all_from(service)
+    assert content.startswith(b"POST ")
+    assert len(content) < LARGE
