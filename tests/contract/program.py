@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tests.support import warm
-from tests.support.here import Ended
+from tests.support.warm import Ended
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -157,37 +157,26 @@ def test_a_mirror_of_the_index_can_be_named(tmp_path: Path) -> None:
 
 REFUSED = {
     "syncengine": "another project's library on the package index: name a package of your own",
-    "SyncEngine==0.3.0": "another project's library",
-    " x": "expected a requirement",
     "-r x.txt": "expected a requirement",
     'x"\n  - run: id': "expected a requirement",
-    "${{ secrets.A }}": "expected a requirement",
     "x y": "or a requirement",
     "x": "write x==VERSION",
     "x>=1": "write x==VERSION",
-    "x==1.*": "write x==VERSION",
     "syncengine_connect>=0.1,<2": "==VERSION",
     "git+https://example.com/x.git": "end the URL in @COMMIT",
-    "git+https://example.com/x.git@3d3c42e": "end the URL in @COMMIT",
     f"git+https://example.com/x.git#{COMMIT}": "end the URL in @COMMIT",
-    "x @ git+https://example.com/x.git@main": "end the URL in @COMMIT",
     "hg+https://example.com/x": "https is expected",
     f"/home/me/{WHEEL}": "only in the repository",
     f"../{WHEEL}": "only in the repository",
     "https://user:secret@example.com/simple": "would be committed",
-    "https://token@example.com/x.whl": "would be committed",
     "https://example.com/x.whl?private_token=x": "would be committed",
     f"git+https://example.com/x.git?token=x@{COMMIT}": "would be committed",
     "http://example.com/x.whl": "https is expected",
-    "x @ http://example.com/x.whl": "https is expected",
     "file:///x.whl": "https is expected",
     "https://[x/": "the URL is invalid",
     "https://mirror.example.com/simple/%0Arun": "a control character",
-    "https://mirror.example.com/simple/%e2%80%a8x": "a control character",
-    f"https://files.example.com/%7f/{WHEEL}": "a control character",
     f"x @ https://files.example.com/%00/{WHEEL}": "a control character",
     "https://mirror.example.com/my simple": "a blank",
-    f"git+https://example.com/x.git@{COMMIT}#egg=x y": "a blank",
     "REQUIREMENT": "write what the jobs install in its place",
 }
 
@@ -250,25 +239,18 @@ def test_a_new_project_has_the_jobs_of_its_host(tmp_path: Path, host: str) -> No
 def test_a_project_that_exists_gets_jobs_and_keeps_its_files(tmp_path: Path, host: str) -> None:
     project = Project(tmp_path, "sandbox")
     before = project.files()
-    assert project.run("init", "--ci", host, "--install", PACKAGE).code == 0
+    words = ("init", "--ci", host, "--install")
+    assert project.run(*words, PACKAGE).code == 0
     assert project.files() == {**before, CI[host]: MADE[CI[host]].encode()}
-    assert "was not changed" not in project.run("init", "--ci", host, "--install", PACKAGE).err
+    assert "was not changed" not in project.run(*words, PACKAGE).err
     for other in ("firm-syncengine==1.0", "https://pypi.example.com/simple/"):
-        done = project.run("init", "--ci", host, "--install", other)
-        assert (done.code, f"{CI[host]} was not changed." in done.err) == (0, True), done.err
-        assert other not in done.err
+        done = project.run(*words, other)
+        assert (done.code, f"{CI[host]} was not changed." in done.err, other in done.err) == (0, True, False), done.err
         assert "edit SYNCENGINE_PACKAGE in it" in done.err
     (tmp_path / CI[host]).write_text("mine")
-    done = project.run("init", "--ci", host, "--install", PACKAGE)
+    done = project.run(*words, PACKAGE)
     assert (done.code, "already exists and was kept" in done.err) == (0, True)
     assert (tmp_path / CI[host]).read_text() == "mine"
-
-
-def test_jobs_are_not_written_where_no_host_reads_them(tmp_path: Path) -> None:
-    git(tmp_path, "init", "-q")
-    done = Project(tmp_path, "sandbox").run("init", "below", "--ci", "github", "--install", PACKAGE)
-    assert (done.code, "at the root of a repository" in done.err) == (1, True)
-    assert not (tmp_path / "below").exists()
 
 
 def test_examples_are_the_files_that_init_writes() -> None:
@@ -285,15 +267,20 @@ def test_examples_are_the_files_that_init_writes() -> None:
 
 
 def test_examples_name_a_branch_and_leave_a_host_with_jobs_alone(tmp_path: Path) -> None:
-    """The GitHub example names the branch `main`; there is no example for a host that already has jobs."""
+    """The GitHub example names the branch `main`; there is no example for a host that already has jobs.
+
+    Jobs are not written below a repository, where no host reads them.
+    """
+    assert ci_files(tmp_path)[EXAMPLES["github"]][True]["push"] == {"branches": ["main"]}
     project = Project(tmp_path, "sandbox")
-    assert project.run("init", "made").code == 0
-    document = yaml.load((tmp_path / "made" / EXAMPLES["github"]).read_text(), yaml.BaseLoader)
-    assert document["on"]["push"] == {"branches": ["main"]}
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / CI["gitlab"]).write_text("mine")
     assert project.run("init", "other").code == 0
     assert [file.name for file in (tmp_path / "other/ci").iterdir()] == ["github-actions.yml"]
+    git(tmp_path, "init", "-q")
+    done = project.run("init", "below", "--ci", "github", "--install", PACKAGE)
+    assert (done.code, "at the root of a repository" in done.err) == (1, True)
+    assert not (tmp_path / "below").exists()
 
 
 @pytest.mark.parametrize(
@@ -310,14 +297,13 @@ def test_what_is_merged_into_the_default_branch_is_applied(
     tmp_path: Path, branches: list[str], origin: str | None, branch: str
 ) -> None:
     """The default branch is origin's HEAD if the clone knows it; characters of a pattern are escaped."""
-    project = Project(tmp_path, "sandbox")
     git(tmp_path, "init", "-q")
     tree = git(tmp_path, "commit-tree", "-m", "x", git(tmp_path, "write-tree"))
     for name in branches:
         git(tmp_path, "update-ref", f"refs/heads/{name}", tree)
     if origin:
         git(tmp_path, "symbolic-ref", "refs/remotes/origin/HEAD", f"refs/remotes/origin/{origin}")
-    done = project.run("init", "--ci", "github", "--install", PACKAGE)
+    done = Project(tmp_path, "sandbox").run("init", "--ci", "github", "--install", PACKAGE)
     document = yaml.load((tmp_path / CI["github"]).read_text(), yaml.BaseLoader)
     assert document["on"]["push"] == {"branches": [branch]}
     assert f"only the branch {origin or branch}" in done.err
@@ -516,12 +502,12 @@ def test_every_command_is_of_the_definition(name: str) -> None:
 def test_the_image_is_built_from_the_source_beside_it() -> None:
     """It copies what the tests of the wheel build from, installs no package of an index by name, and drops root."""
     lines = delivered()["Dockerfile"].splitlines()
-    copied = [line.split()[1:] for line in lines if line.startswith("COPY ")]
     folder = "/usr/src/syncengine"
+    copied = [line.split()[1:] for line in lines if line.startswith("COPY ")]
     assert copied == [[*BUILT, f"{folder}/"], ["syncengine", f"{folder}/syncengine"]]
-    installs = [line for line in lines if "pip install" in line]
-    assert installs == ['RUN pip install --no-cache-dir "/usr/src/syncengine[postgresql]"']
-    assert lines.index("USER syncengine") > lines.index(installs[0])
+    (install,) = (line for line in lines if "pip install" in line)
+    assert install == f'RUN pip install --no-cache-dir "{folder}[postgresql]"'
+    assert lines.index("USER syncengine") > lines.index(install)
 
 
 # --- the repository's own
@@ -550,16 +536,10 @@ def test_every_version_of_python_that_is_promised_is_tested() -> None:
 def test_a_release_has_the_notes_of_the_changelog(tmp_path: Path) -> None:
     """They are the changelog's section of the version, which is printed for later jobs. A tag that differs from the
     program's version is no release."""
-
-    def notes(tag: str) -> subprocess.CompletedProcess[str]:
-        script = ROOT / ".github/scripts/release_notes.py"
-        command = [sys.executable, str(script), tag, str(tmp_path / "notes")]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
-    done = notes("9.9.9")
-    assert (done.returncode, "9.9.9" in done.stderr) == (1, True)
-    done = notes(__version__)
-    assert (done.returncode, done.stdout) == (0, f"{__version__}\n"), done.stderr
+    command = [sys.executable, str(ROOT / ".github/scripts/release_notes.py")]
+    for tag, code, out in (("9.9.9", 1, ""), (__version__, 0, f"{__version__}\n")):
+        done = subprocess.run([*command, tag, str(tmp_path / "notes")], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, tag in done.stderr) == (code, out, bool(code)), done.stderr
     text = (tmp_path / "notes").read_text(encoding="utf-8")
     assert "\n## " not in text
     assert text in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8") + "\n"

@@ -27,9 +27,9 @@ from tests.posted_time.projects import JSONL, SQL_SINK, delivering, ids, in_ledg
 from tests.posted_time.samples import raw
 from tests.support import warm
 from tests.support.formats import fitting
-from tests.support.here import Ended
 from tests.support.pages import ROOT, blocks
 from tests.support.ports import unused_port
+from tests.support.warm import Ended
 
 pytestmark = pytest.mark.slow
 

@@ -1,26 +1,31 @@
 """The program without the cost of its start: within this process, or in one forked from one that has imported it.
 
 To import the program costs half a second of processor time, and to fork costs more than many a run: each page that it
-touches is copied. `run` stays in this process where nothing tells the difference (`here`). Where the start is the
-subject (imports, locales, terminals, signals, pipes), tests start it themselves.
+touches is copied. `run` stays in this process where nothing tells the difference, with a folder, an environment and
+standard streams of its own, the usual filters of warnings and handlers of signals, and new counts for the process.
+Where the start is the subject (imports, locales, terminals, signals, pipes), tests start the program themselves.
 """
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from syncengine.cli import main
-from tests.support import here
-from tests.support.here import Ended
+from syncengine.cli import run as run_program
+from syncengine.service.client import TRACE
 from tests.support.memory import MEMORY
 
 REPOSITORY = Path(__file__).parents[2]
@@ -30,6 +35,8 @@ USUAL = {"LANG": "C.UTF-8", "PYTHONPATH": str(REPOSITORY)}
 IMMATERIAL = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
 """Those of them that change nothing of what is read in the end."""
 
+LONG_RUNNING = frozenset({"serve", "sandbox"})
+STREAMS = (("stdin", os.O_RDONLY), ("stdout", os.O_WRONLY | os.O_CREAT), ("stderr", os.O_WRONLY | os.O_CREAT))
 WRITES = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 _context = (
@@ -37,6 +44,16 @@ _context = (
 )
 if _context:
     _context.set_forkserver_preload([__name__, "tests.support.imported"])
+
+_turn = threading.Lock()
+
+
+class Ended(NamedTuple):
+    """The exit code of a process, negative for a signal, and all that it wrote."""
+
+    code: int
+    out: str
+    err: str
 
 
 def run(
@@ -46,8 +63,8 @@ def run(
     read = {name: value for name, value in environ.items() if name.startswith(READ_AT_START) and name not in IMMATERIAL}
     if _context is None or not read.items() <= USUAL.items():
         return _run_anew(arguments, folder, environ, text, seconds)
-    if here.may_run(arguments):
-        return here.run(arguments, folder, environ, text)
+    if _may_run_here(arguments):
+        return _run_here(arguments, folder, environ, text)
     with tempfile.TemporaryDirectory(dir=MEMORY, prefix="syncengine-test-") as streams:
         Path(streams, "in").write_text(text, encoding="utf-8")
         files = [Path(streams, name) for name in ("in", "out", "err")]
@@ -178,3 +195,89 @@ def _become(
     if first is not None:
         first()
     main(arguments)
+
+
+# --- in this process
+
+
+def _may_run_here(arguments: Sequence[str]) -> bool:
+    """Whether nothing tells the difference: no other thread runs it, no loop is running, and it ends by itself."""
+    is_free = threading.current_thread() is threading.main_thread() and not _turn.locked()
+    return is_free and not _is_in_loop() and LONG_RUNNING.isdisjoint(arguments)
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _run_here(arguments: Sequence[str], folder: Path, environ: Mapping[str, str], text: str) -> Ended:
+    """Run the program to its end, with `text` on its standard input."""
+    with _turn, tempfile.TemporaryDirectory(dir=MEMORY, prefix="syncengine-test-") as files:
+        paths = [Path(files, name) for name, _ in STREAMS]
+        paths[0].write_text(text, encoding="utf-8")
+        words = [str(word) for word in arguments]
+        with _surroundings(folder, environ, words), _streams(paths):
+            code = _code(words)
+        return Ended(code, *(path.read_bytes().decode() for path in paths[1:]))
+
+
+def _code(arguments: list[str]) -> int:
+    try:
+        return run_program(arguments)
+    except SystemExit as leaving:  # completion of words, by Click
+        return int(leaving.code or 0)
+
+
+@contextmanager
+def _streams(paths: Sequence[Path]) -> Iterator[None]:
+    """The standard streams, from these files and into them, also for children."""
+    with ExitStack() as stack:
+        for number, (path, (name, flags)) in enumerate(zip(paths, STREAMS, strict=True)):
+            kept, stream = os.dup(number), getattr(sys, name)
+            opened = os.open(path, flags, 0o600)
+            os.dup2(opened, number)
+            os.close(opened)
+            stack.callback(os.close, kept)
+            stack.callback(os.dup2, kept, number)
+            stack.callback(setattr, sys, name, stream)
+            own = os.fdopen(number, "r" if number == 0 else "w", 1 if number == 2 else -1, "utf-8", closefd=False)
+            if number == 2:
+                own.reconfigure(errors="backslashreplace")
+            stack.callback(own.close)
+            setattr(sys, name, own)
+        yield
+
+
+@contextmanager
+def _surroundings(folder: Path, environ: Mapping[str, str], arguments: Sequence[str]) -> Iterator[None]:
+    before, cwd, argv = dict(os.environ), Path.cwd(), sys.argv
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    level, log_handlers, propagate = TRACE.level, list(TRACE.handlers), TRACE.propagate
+    os.chdir(folder)
+    _set_environment(environ)
+    sys.argv = ["syncengine", *arguments]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with warnings.catch_warnings():
+            warnings.resetwarnings()
+            for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+                warnings.simplefilter("ignore", kind)
+            yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        TRACE.setLevel(level)
+        TRACE.handlers[:], TRACE.propagate = log_handlers, propagate
+        sys.argv = argv
+        _set_environment(before)
+        os.chdir(cwd)
+
+
+def _set_environment(environ: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environ)
+    time.tzset()
