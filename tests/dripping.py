@@ -62,7 +62,6 @@ class _Handler(socketserver.StreamRequestHandler):
 
 @contextmanager
 def dripping(before: bytes, whole: Mapping[bytes, bytes] | None = None) -> Iterator[Dripping]:
-    """A server that runs for the time of the block."""
     with Dripping(before, whole or {}) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()

@@ -47,7 +47,6 @@ class Server:
         return f"postgresql+psycopg://{role}:{password}@127.0.0.1:{self.port}/{database}"
 
     def sql(self, *statements: str, database: str = "postgres") -> None:
-        """Execute statements, each in a transaction of its own."""
         engine = sa.create_engine(self.url(database=database), isolation_level="AUTOCOMMIT", poolclass=sa.pool.NullPool)
         with engine.connect() as connection:
             for statement in statements:
@@ -96,7 +95,6 @@ class Server:
 
 @contextmanager
 def running() -> Iterator[Server]:
-    """A new cluster; skips the test where PostgreSQL is not installed."""
     if BINARIES is None:
         pytest.skip("PostgreSQL is not installed")
     pytest.importorskip("psycopg")

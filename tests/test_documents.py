@@ -83,7 +83,6 @@ def text_of(path: Path) -> str:
 
 
 def examples(kind: str) -> list[tuple[str, str]]:
-    """The examples of this kind, each with the name of its page."""
     return [(page.name, body) for page in (ROOT / "README.md", *PAGES) for body in blocks(page, kind)]
 
 
@@ -162,7 +161,6 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
 
 
 def test_the_index_lists_every_page() -> None:
-    """Each page is listed once, with a description."""
     listed = re.findall(r"^\| \[[^]]+\]\(([^)]+)\) \| \S", text_of(DOCS / "README.md"), re.MULTILINE)
     assert sorted(listed) == [page.name for page in PAGES if page.name != "README.md"]
 
@@ -283,13 +281,11 @@ def below(schema: dict[str, Any], value: dict[str, Any], key: str) -> Iterator[s
 
 
 def resolved(schema: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
-    """The node, or the definition that it refers to."""
     name = value.get("$ref", "").rpartition("/")[2]
     return schema["$defs"][name] if name else value
 
 
 def metric_rows() -> Iterator[str]:
-    """A row for every metric of `serve`."""
     for kind in Metrics().registry.collect():
         suffix = {"counter": "_total", "info": "_info"}.get(kind.type, "")
         yield f"| `{kind.name}{suffix}` | {kind.documentation} |"

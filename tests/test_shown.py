@@ -40,7 +40,6 @@ def project_in(folder: Path, *settings: str) -> Clone:
 
 
 def tags(descriptions: Mapping[str, str], **fields: str) -> str:
-    """A manifest with one line for each tag, below one line of defaults."""
     more = "".join(f", {name}: {value}" for name, value in fields.items())
     lines = [f'  - {{name: {name}, description: "{text}"{more}}}' for name, text in descriptions.items()]
     return "\n".join(["tags:", *lines, ""])

@@ -66,7 +66,6 @@ def applies(project: Project, **sections: list[Json]) -> None:
 
 
 def rests(project: Project) -> None:
-    """Check that nothing is left to do."""
     succeeds(project, "plan", "--detailed-exitcode")
 
 

@@ -16,18 +16,14 @@ REF = "refs/syncengine/test"
 
 
 def url(repository: Path, name: str = REF) -> str:
-    """Return the `state` setting of a project file."""
     return f"git+ref://file://{repository}/{name}"
 
 
 def place_of(repository: Path, project: Path) -> str:
-    """Return the state's place as a project resolves it."""
     return f"{url(repository)}#{project}"
 
 
 class MemoryStore:
-    """A store of snapshots in memory instead of a repository."""
-
     name = "git+ref://memory"
 
     def __init__(self) -> None:

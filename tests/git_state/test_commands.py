@@ -30,7 +30,6 @@ pytestmark = pytest.mark.slow
 
 
 def test_runners_without_a_memory_share_one_state(begun: Project, clone: Clone, service: Service) -> None:
-    """Runners that have only the project continue from the state that the previous one published."""
     second, third = clone("two"), clone("three")
     rests(second)
     applies(second, **TWO)
@@ -107,7 +106,6 @@ def rewound(begun: Project, remote: Path) -> Project:
 
 
 def test_a_rewound_state_is_refused(rewound: Project, remote: Path) -> None:
-    """Commands on a rewound state exit with 4 and write nothing."""
     before = git(remote, "rev-parse", REF)
     for words in (("plan",), ("apply", "-y"), ("state", "list"), ("state", "lock")):
         fails(rewound, *words, code=4, says="error[state-rewound]")
@@ -153,7 +151,6 @@ def test_a_lost_state_is_rebuilt_from_what_git_declared(begun: Project, remote: 
 
 
 def contents(repository: Path, *words: str) -> str:
-    """Return the contents of the objects that a Git command lists."""
     return "\n".join(git(repository, "cat-file", "-p", line.split()[0]) for line in git(repository, *words).split("\n"))
 
 
@@ -209,7 +206,6 @@ def test_anything_but_a_version_is_refused(begun: Project) -> None:
 
 
 def test_every_state_command_works_on_a_state_in_git(begun: Project, clone: Clone) -> None:
-    """Other clones see the effects of state commands."""
     other = clone("two")
     locked = begun.run("state", "lock", "--reason", "moving").out
     other.wants(**TWO)

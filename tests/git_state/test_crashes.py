@@ -104,7 +104,6 @@ def test_after_any_crash_applies_elsewhere_reach_the_declared_state(history: lis
 @settings(OFTEN, max_examples=tried(HISTORIES))
 @given(RENAMES)
 def test_renames_of_categories_reach_the_declared_state(history: list[Step]) -> None:
-    """The same holds for categories with tags that are renamed again and again."""
     with in_memory() as opening:
         walk(history, lambda: house_in(opening))
 
@@ -112,6 +111,5 @@ def test_renames_of_categories_reach_the_declared_state(history: list[Step]) -> 
 @settings(OFTEN, max_examples=tried(max(3, HISTORIES // 20)))
 @given(HISTORY)
 def test_applies_reach_the_declared_state_in_a_real_repository(history: list[Step]) -> None:
-    """The same holds with a real repository."""
     with in_git() as opening:
         walk(history, lambda: house_in(opening))

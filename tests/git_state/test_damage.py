@@ -46,7 +46,6 @@ def test_a_damaged_local_repository_is_fetched_again(begun: Project, remote: Pat
 
 
 def test_a_damaged_remote_is_restored_from_a_clone(begun: Project, remote: Path) -> None:
-    """If the ref leads to no state, it can be deleted and a version of the local repository restored."""
     version = versions(begun)[0]["id"]
     git(remote, "update-ref", REF, git(remote, "rev-parse", f"{REF}^{{tree}}"))
     assert "error[state-damaged]" in fails(begun, "plan", says="delete the ref").err
@@ -120,7 +119,6 @@ DAMAGED: dict[str, tuple[str, Damage]] = {
 
 
 def test_a_damaged_snapshot_is_an_error(begun: Project, clone: Clone, remote: Path) -> None:
-    """It is the error `state-damaged` in a new clone too, and `apply` does not go on."""
     head = git(remote, "rev-parse", REF)
     for number, damage in enumerate(DAMAGED.values()):
         forge(remote, *damage)
@@ -131,7 +129,6 @@ def test_a_damaged_snapshot_is_an_error(begun: Project, clone: Clone, remote: Pa
 
 
 def test_a_damaged_snapshot_is_replaced_by_a_version(begun: Project, remote: Path) -> None:
-    """`state restore` of an earlier version replaces a damaged snapshot, with all rows doubtful."""
     forge(remote, *DAMAGED["cut"])
     succeeds(begun, "state", "restore", "-y", versions(begun)[0]["id"])
     assert begun.rows()["tag/ACME-1"]["doubtful"] is True

@@ -46,7 +46,6 @@ def settled(clone: Clone) -> Project:
 def test_a_runner_that_is_killed_at_a_push_is_taken_over(
     settled: Project, clone: Clone, remote: Path, service: Service, number: int, when: str
 ) -> None:
-    """After a kill at any push, an apply in a new clone reaches the declared state, and its next plan is empty."""
     waits = f"while [ ! -s {remote}/victim ]; do sleep 0.02; done"
     kill = (waits, f'kill -9 "$(cat {remote}/victim)"', "sleep 0.2", "exit 1" if when == "pre-receive" else "exit 0")
     counting = f'echo >> {remote}/pushes; [ "$(wc -l < {remote}/pushes)" = {number} ] || exit 0'
@@ -72,7 +71,6 @@ def publish(state: State, address: str) -> None:
 
 
 def published(place: str) -> list[str]:
-    """Return the addresses that another machine finds in the state."""
     with open_state(place, write=False) as looked:
         return [str(row.key) for row in looked.rows()]
 
@@ -151,7 +149,6 @@ def sending(project: Project, service: Service) -> warm.Started:
 
 
 def test_a_rewind_to_before_the_lock_is_not_taken_for_the_state(begun: Project, remote: Path, service: Service) -> None:
-    """The apply and the next command exit with 4 as rewound."""
     before = git(remote, "rev-parse", REF)
     process = sending(begun, service)
     git(remote, "update-ref", REF, before)
@@ -165,7 +162,6 @@ def test_a_rewind_to_before_the_lock_is_not_taken_for_the_state(begun: Project, 
 
 
 def test_a_ref_that_is_deleted_meanwhile_is_not_recreated(begun: Project, remote: Path, service: Service) -> None:
-    """The apply exits with 4, and names `state restore`."""
     process = sending(begun, service)
     git(remote, "update-ref", "-d", REF)
     done = ended(process)

@@ -28,7 +28,6 @@ LOCK = encode([{"id": 1, "epoch": 1, "released": None}])
 
 
 def store_of(repository: Path, folder: Path) -> GitStore:
-    """Return the store of a clone of that repository."""
     folder.mkdir(exist_ok=True)
     return GitStore(BareRepository(folder / "repository.git", Remote(f"file://{repository}"), REF, "test"), "test")
 
@@ -66,7 +65,6 @@ def test_a_version_is_read_as_it_was_written_by_another(store: GitStore, other: 
 
 @pytest.mark.parametrize("begins", [True, False])
 def test_of_two_writers_over_one_version_one_wins(store: GitStore, other: GitStore, *, begins: bool) -> None:
-    """Of two concurrent writes one wins, also of the first version; the other is `Superseded` and leaves nothing."""
     over = None if begins else store.write(None, LOCK, content(1, n=b"0"))
     theirs = None if begins else current(other)
     mine = store.write(over, LOCK, content(2, n=b"1"))
@@ -76,7 +74,6 @@ def test_of_two_writers_over_one_version_one_wins(store: GitStore, other: GitSto
 
 
 def test_a_heartbeat_carries_no_rows(store: GitStore, remote: Path) -> None:
-    """A heartbeat adds three objects with only a new lock; tables and versions stay the same."""
     first = store.write(None, LOCK, content(1, rows=b"x" * 100_000))
     objects = git(remote, "count-objects", "-v").splitlines()[0]
     beat = store.write(first, LOCK + b" ", None)
@@ -121,7 +118,6 @@ def test_two_processes_race_and_no_write_is_lost(store: GitStore, remote: Path, 
 
 
 def hook(remote: Path, name: str, *lines: str) -> Path:
-    """Install a hook that the server runs at each push."""
     file = remote / "hooks" / name
     file.parent.mkdir(exist_ok=True)
     file.write_text("\n".join(("#!/bin/sh", *lines)) + "\n")
@@ -130,7 +126,6 @@ def hook(remote: Path, name: str, *lines: str) -> Path:
 
 
 def test_a_push_whose_answer_is_lost_is_read_back(store: GitStore, remote: Path) -> None:
-    """If the connection is cut after the ref moved, the write counts as done."""
     first = store.write(None, LOCK, content(1, n=b"1"))
     hook(remote, "post-receive", "kill -9 $PPID")
     second = store.write(first, LOCK, content(2, n=b"2"))
@@ -138,7 +133,6 @@ def test_a_push_whose_answer_is_lost_is_read_back(store: GitStore, remote: Path)
 
 
 def test_a_push_that_is_cut_before_is_an_error_and_can_be_repeated(store: GitStore, remote: Path) -> None:
-    """If the connection is cut before the ref moves, the write is an error and can be repeated."""
     first = store.write(None, LOCK, content(1, n=b"1"))
     cut = hook(remote, "pre-receive", "kill -9 $PPID")
     with pytest.raises(SyncengineError) as refused:
@@ -216,7 +210,6 @@ def test_another_version_is_refused_by_name(store: GitStore, other: GitStore, re
 
 
 def test_an_invalid_description_is_damage(store: GitStore, other: GitStore, remote: Path) -> None:
-    """An invalid description is the error `state-damaged`, which suggests `state restore`."""
     head = store.write(None, LOCK, content(1, n=b"1"))
     for text in (b"", b"[]", b"{", b'{"format": "x"}', b"\xff\xfe", b"null"):
         forge(remote, "state.json", lambda _, it=text: it)  # type: ignore[misc] # a default

@@ -48,7 +48,6 @@ def problems(folder: Path, files: Files) -> tuple[Diagnostic, ...]:
 
 
 def errors(folder: Path, files: Files) -> list[Diagnostic]:
-    """The errors alone, without warnings."""
     return [d for d in problems(folder, files) if d.severity is Severity.ERROR]
 
 

@@ -23,7 +23,6 @@ from .loading import errors, problems
 def test_a_bad_manifest_is_refused_at_the_right_place(
     text: str | bytes, places: str, says: str, tmp_path: Path
 ) -> None:
-    """The code, line and column of each error are those in the table."""
     found = errors(tmp_path, {"manifests/m.yaml": text})
     assert ", ".join(f"{d.code} {d.line}:{d.column}" for d in found) == places
     assert {d.file for d in found} == {"manifests/m.yaml"}
@@ -66,7 +65,6 @@ def test_a_broken_file_does_not_make_its_categories_unknown(tmp_path: Path) -> N
 
 
 def test_a_duplicate_in_another_file_names_the_first(tmp_path: Path) -> None:
-    """The message has the file and line of the first declaration."""
     files = {"manifests/a.yaml": "tags:\n  - name: Alpha\n", "manifests/b.yaml": "\n\ntags:\n  - name: Alpha\n"}
     (found,) = problems(tmp_path, files)
     assert (found.code, found.file, found.line) == ("duplicate-resource", "manifests/b.yaml", 4)

@@ -95,7 +95,6 @@ def test_a_comment_that_cuts_an_unquoted_text_is_reported(tmp_path: Path, text: 
 
 
 def test_a_comment_that_hides_a_bracket_is_the_reported_error(tmp_path: Path) -> None:
-    """The message names the comment, and not the bracket that it hides."""
     (found,) = problems(tmp_path, {"manifests/m.yaml": "tags:\n  - {name: Alpha, description: case #12}\n"})
     assert (found.code, found.line, "` #` begins a comment" in found.message) == ("yaml-syntax", 2, True)
 
@@ -162,7 +161,6 @@ def test_a_name_is_a_keyword_that_can_be_too_broad(tmp_path: Path) -> None:
 
 
 def test_a_value_that_several_tags_use_is_told_of_once(tmp_path: Path) -> None:
-    """The first tag stands for all, and the lines of the others are named."""
     text = "tags:\n  - {name: Alpha, path: &p /}\n  - {name: Beta, path: *p}\n  - {name: Gamma, path: *p}\n"
     (found,) = loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics
     assert (found.code, found.line, found.address) == ("deprecated", 2, "tag/Alpha")
@@ -261,7 +259,6 @@ def test_parts_are_runs_of_words_and_beginnings_of_numbers(lines: str, parts: se
 
 
 def test_short_and_common_words_are_too_broad() -> None:
-    """One or two letters, up to three digits and everyday words, but no signs that are words."""
     broad = ("ab", "x", "123", "2024", "The", "Outlook", "Project", "review", "Matter")
     assert tuple(word for word in (*broad, "1234", "ABC", "特許", "A 1") if is_broad(word)) == broad
 
@@ -322,7 +319,6 @@ def test_a_tag_without_visibility_is_reported_beside_a_private_one(
 
 
 def test_tags_of_one_template_without_visibility_are_reported_once() -> None:
-    """The first one is named."""
     findings = Collector("all.yaml")
     private = [tag_of(f"P-{n}", PRIVATE) for n in range(3)]
     report_silence([*private, *(tag_of(f"S-{n}", SILENT, 9) for n in range(2))], findings)

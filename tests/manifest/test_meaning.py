@@ -37,7 +37,6 @@ def test_strings_stay_strings(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["null", "~", "Null", ""])
 def test_a_quoted_null_is_text(text: str, tmp_path: Path) -> None:
-    """Only an unquoted null is no value."""
     desired = loaded(tmp_path, {"manifests/m.yaml": f'tags:\n  - name: abc\n    managedBy: "{text}"\n'})
     assert tag(desired, "abc").body.fields["managedBy"] == text
 
@@ -141,7 +140,6 @@ def test_aliases_stand_for_what_they_name(tmp_path: Path) -> None:
 
 
 def test_core_tags_are_allowed(tmp_path: Path) -> None:
-    """Tags such as `!!str` are accepted if they match the type of the field."""
     text = "%YAML 1.2\n---\n!!map\ntags: !!seq\n  - name: !!str null\n    protect: !!bool true\n"
     assert tag(loaded(tmp_path, {"manifests/m.yaml": text}), "null").protect
 
@@ -160,7 +158,6 @@ def test_the_line_of_a_resource_is_that_of_its_first_key(tmp_path: Path) -> None
 
 
 def test_lines_under_removed_are_loaded_with_their_place(tmp_path: Path) -> None:
-    """Each has a key, a way of removal, a reason, a file and a line."""
     text = "removed:\n  - {tag: a, as: retire, reason: closed}\n  - tag: b\n    as: delete\n"
     first, second = loaded(tmp_path, {"manifests/m.yaml": text}).removed.values()
     assert (first.key, first.how, first.reason) == (Key(Kind.TAG, "a"), Removal.RETIRE, "closed")
@@ -199,7 +196,6 @@ printable = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"), e
 @settings(max_examples=tried(200), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(printable, printable, min_size=1, max_size=5), st.booleans())
 def test_quoted_text_is_read_back_exactly(values: dict[str, str], escaped: bool) -> None:
-    """Text that a YAML writer puts in double quotes, raw or escaped, is read unchanged."""
     text = yaml.safe_dump(values, default_style='"', allow_unicode=not escaped, width=10**6)
     findings = Collector("x")
     (root,) = read(text.encode(), findings).roots

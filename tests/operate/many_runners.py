@@ -56,7 +56,6 @@ class Truth:
     number: int = 0
 
     def merge(self) -> None:
-        """Commit an edit of some tags."""
         self.number += 1
         for name in random.sample(sorted(self.tags), 4):
             self.tags[name] = self.number

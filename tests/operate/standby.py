@@ -159,7 +159,6 @@ def pair(folder: Path, lease: float) -> Iterator[Pair]:
 
 
 def slow(got: Got) -> tuple[int, Any]:
-    """Answer a delivery after a pause, so that some delivery is always under way."""
     if got.method == "POST":
         time.sleep(random.uniform(0.05, 0.3))
     return 201, {}

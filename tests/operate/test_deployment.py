@@ -41,7 +41,6 @@ def resources(kind: str) -> list[dict[str, Any]]:
 
 
 def pods() -> list[dict[str, Any]]:
-    """The pods of the Deployment and of the CronJobs."""
     jobs = [job["spec"]["jobTemplate"] for job in resources("CronJob")]
     return [each["spec"]["template"]["spec"] for each in [*resources("Deployment"), *jobs]]
 
@@ -70,7 +69,6 @@ def test_the_compose_file_fits_the_published_schema() -> None:
     "arguments", [["verify"], ["security", "--offline=yes", "--threshold=20"]], ids=lambda it: it[0]
 )
 def test_systemd_has_nothing_to_say_about_the_unit(arguments: list[str], tmp_path: Path) -> None:
-    """systemd-analyze finds no wrong setting, and rates the exposure below its threshold."""
     unit = tmp_path / UNIT.name
     text = UNIT.read_text(encoding="utf-8").replace("/opt/syncengine/bin/syncengine", "/bin/true")
     unit.write_text(text, encoding="utf-8")
@@ -128,7 +126,6 @@ def test_all_run_serve_and_ask_its_probes() -> None:
 
 
 def written(folder: Path) -> dict[str, bytes]:
-    """All files outside of the writable folder."""
     paths = (path for path in folder.rglob("*") if path.is_file() and ".syncengine" not in path.parts)
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
@@ -168,7 +165,6 @@ def test_serve_and_the_jobs_do_their_work(tmp_path: Path) -> None:
 
 
 def test_the_health_check_of_the_container_fails_while_nobody_answers(tmp_path: Path) -> None:
-    """The health check fails while nobody answers, and the image has the program that it calls."""
     word, *command = CONTAINER["healthcheck"]["test"]
     assert (word, command[0]) == ("CMD", "python")
     text = command[2].replace("8766", str(unused_port()))

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow
 
 
 def test_nothing_is_lost_nor_undone_nor_waited_for_in_silence(tmp_path: Path) -> None:
-    """Afterwards, one plain apply makes the service match the manifests."""
     with estate(tmp_path, LEASE_SECONDS) as made:
         turmoil(made, runners=4, minutes=0.2, restarts=1)
         assert wrong(made) == []

@@ -183,7 +183,6 @@ REFUSED = {
 
 @pytest.mark.parametrize(("text", "words"), REFUSED.items(), ids=REFUSED)
 def test_what_must_not_be_installed_or_committed_is_refused(text: str, words: str) -> None:
-    """A package of another project, an unpinned one, a secret or a broken URL."""
     with pytest.raises(ValueError, match=re.escape(words)):
         installation_of(text)
 
@@ -378,7 +377,6 @@ def jobs(name: str) -> dict[str, Any]:
 
 
 def scripts(jobs: dict[str, Any]) -> list[str]:
-    """All commands of the jobs."""
     return [
         line.strip()
         for job in jobs.values()
@@ -387,7 +385,6 @@ def scripts(jobs: dict[str, Any]) -> list[str]:
 
 
 def test_code_of_a_fork_gets_no_secrets() -> None:
-    """No trigger gives secrets to a fork's code, and no job that runs such code has a secret."""
     for text in MADE.values():
         assert not re.search(r"pull_request_target|workflow_run", text)
     plan = jobs(CI["github"])["plan"]
@@ -412,7 +409,6 @@ def test_the_action_gives_a_fork_no_state() -> None:
 
 
 def test_only_the_step_that_needs_a_secret_has_it() -> None:
-    """Planning has a read-only state, applying has the API key, and publishing has only a token."""
     holders = {
         (job, step["name"]): sorted(step["env"])
         for job, body in jobs(CI["github"]).items()
@@ -524,7 +520,6 @@ def test_an_action_is_the_same_commit_wherever_it_is_used() -> None:
 
 
 def test_every_version_of_python_that_is_promised_is_tested() -> None:
-    """CI tests every version from the minimum in `requires-python` on."""
     ci = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
     versions = ["3.11", "3.12", "3.13", "3.14"]
     assert ci["jobs"]["test"]["strategy"]["matrix"]["python"] == versions

@@ -47,7 +47,6 @@ def denials(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_a_denied_plan_is_shown_in_full(closing: Project) -> None:
-    """The denial has the rule, the address and the line; `--detailed-exitcode` exits with 4."""
     done = closing.run("plan", "--format", "json", "--detailed-exitcode")
     assert (done.code, [change["address"] for change in done.document["changes"]]) == (4, ["tag/A", "tag/B-new"])
     (denial,) = denials(done.document)
@@ -96,7 +95,6 @@ def test_nothing_of_a_denied_plan_is_sent(closing: Project, service: Service) ->
 
 
 def assert_refused(project: Project, service: Service) -> None:
-    """The saved plan is not applied."""
     before = service.holds()
     done = project.run("apply", "plan.json", "--format", "json")
     assert (done.code, len(denials(done.document)), service.holds()) == (4, 1, before)
@@ -161,7 +159,6 @@ def rule_units(plan: Plan) -> list[Any]:
 
 
 def test_a_rule_asks_below_the_limits() -> None:
-    """One of twenty removed tags is below the limits, but the rule asks; the reason names its approvers."""
     plan = judged(declared(19), ROWS, LITIGATION, tag_removal=Removal.RETIRE)
     assert (plan.gate.is_closed, plan.gate.tripped, plan.gate.approve) == (True, True, None)
     (unit,) = rule_units(plan)
@@ -287,7 +284,6 @@ def test_a_plan_file_without_its_gate_needs_the_approval(asking: Project, servic
 
 
 def test_a_removal_and_a_rule_each_need_an_approval(asking: Project, service: Service) -> None:
-    """A tag that is deleted with its category needs the category's approval and the rule's."""
     rules = "rules: [{name: named, for: tag, approve: before.category == 'c' and not after}]"
     asking.settle(tagCategories=[category("c")], tags=[tag("A-1", category="c"), tag("B-1")])
     (asking.folder / "policies" / "all.yaml").write_text(rules, encoding="utf-8")

@@ -81,7 +81,6 @@ SEEN = {
 
 @pytest.mark.parametrize(("fields", "expression"), SEEN.values(), ids=SEEN)
 def test_what_a_rule_sees(fields: str, expression: str) -> None:
-    """`before`, `after` and `source` have the fields of a manifest."""
     recorded = [A] if "previously" in fields else []
     assert denied(f"tags: [{{name: C, {fields}}}]", recorded, expression) == ["tag/C"]
 
@@ -199,7 +198,6 @@ FAILING = {
 
 @pytest.mark.parametrize(("expression", "code"), FAILING.values(), ids=FAILING)
 def test_a_rule_that_fails_stops_the_plan(expression: str, code: str) -> None:
-    """The error names the rule and the first change for which it failed."""
     with pytest.raises(Problems) as problems:
         denied("tags: [{name: A, description: b}, {name: B, description: c}]", [], expression)
     (found,) = problems.value.found

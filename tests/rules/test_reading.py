@@ -21,7 +21,6 @@ SCHEMA = jsonschema.Draft202012Validator(schemas()["policies.schema.json"])
 
 
 def found(text: str) -> list[tuple[str, int | None]]:
-    """Return the code and line of each error in a file of rules."""
     try:
         rules_in((("policies/a.yaml", text.encode()),))
     except Problems as problems:
@@ -97,7 +96,6 @@ BAD = {
 
 @pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
 def test_a_valid_file_is_accepted(text: str) -> None:
-    """The reader and the published JSON schema both accept them."""
     assert found(text) == []
     SCHEMA.validate(yaml.safe_load(text))
 

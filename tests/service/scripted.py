@@ -117,7 +117,6 @@ async def listening(handler: Handler, certificate: Path | None = None, **options
 
 @asynccontextmanager
 async def serving(*script: Reply) -> AsyncIterator[Scripted]:
-    """A scripted server that listens for the duration of the block."""
     scripted = Scripted(script or (OK,))
     server = await asyncio.start_server(scripted.connected, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()

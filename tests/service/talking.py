@@ -43,7 +43,6 @@ class Talk(NamedTuple):
         return answer
 
     def heard(self, operation: Operation = UPSERT_TAGS, body: object = ()) -> Heard:
-        """The request of a call."""
         self.call(operation, body)
         return self.server.heard[-1]
 
@@ -62,7 +61,6 @@ def talking(*script: Reply, login: str = "", **given: Any) -> Iterator[Talk]:
 
 
 def talk(script: tuple[Reply, ...], scene: Callable[[Scripted, Client], Awaitable[Any]], **given: Any) -> Any:
-    """Run a scene with a scripted server and a client."""
 
     async def play() -> Any:
         async with serving(*script) as server, client(server, **given) as caller:

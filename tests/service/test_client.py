@@ -53,7 +53,6 @@ def test_each_operation_has_its_method_path_key_and_body(operation: Operation) -
 
 
 def test_endpoints_overrides_method_and_path_of_an_operation() -> None:
-    """Other operations keep theirs."""
     with talking(OK, endpoints={"upsertTag": Endpoint("PUT", "/v2/tag")}) as service:
         requests = [service.heard(operation) for operation in (UPSERT_TAG, UPSERT_TAGS)]
     assert [(heard.method, heard.path) for heard in requests] == [
@@ -76,7 +75,6 @@ TROUBLE = {
 
 @pytest.mark.parametrize("replies", TROUBLE.values(), ids=TROUBLE)
 def test_a_call_in_temporary_trouble_is_repeated(replies: list[Reply]) -> None:
-    """Every operation is safe to repeat."""
     with talking(*replies, saying({"errors": []}), timeout=0.05 if replies[0].until else 30.0) as service:
         answer = service.call()
         assert (answer.status, answer.data) == (200, {"errors": []})
@@ -113,7 +111,6 @@ def test_a_call_is_given_up_after_six_attempts(reply: Reply, status: int | None,
 
 
 def test_a_refused_connection_is_not_reached() -> None:
-    """Nothing was sent."""
 
     async def play() -> Any:
         async with client(f"http://127.0.0.1:{unused_port()}") as caller:
@@ -171,7 +168,6 @@ def test_retry_after_replaces_the_back_off() -> None:
 
 @pytest.mark.parametrize(("header", "shown"), [("301", "301"), ("1e400", "inf")])
 def test_a_retry_after_beyond_five_minutes_ends_the_call(header: str, shown: str) -> None:
-    """The answer explains why there was no repeat."""
     answer, requests = talk((Reply(503, b"", {"Retry-After": header}), OK), once)
     assert (answer.status, requests) == (503, 2)
     for text in (answer.summary, answer.explained):
@@ -179,7 +175,6 @@ def test_a_retry_after_beyond_five_minutes_ends_the_call(header: str, shown: str
 
 
 def test_the_back_off_grows() -> None:
-    """Without Retry-After each wait is about twice the one before."""
     waits: list[float] = []
     talk((Reply(503, b""),), once, on_retry=lambda operation, why, wait: waits.append(wait))
     assert len(waits) == ATTEMPTS - 1
@@ -191,7 +186,6 @@ def test_the_back_off_grows() -> None:
 
 
 def test_a_service_that_is_down_is_noticed_once() -> None:
-    """Eight concurrent calls ask for teamInfo once; a later call is not sent."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
         await asyncio.gather(*(caller.call(UPSERT_TAGS, {}) for _ in range(8)))
@@ -206,7 +200,6 @@ def test_a_service_that_is_down_is_noticed_once() -> None:
 
 
 def test_one_operation_in_trouble_is_not_a_service_that_is_down() -> None:
-    """teamInfo succeeds, so other operations are still called."""
     with talking(*[BUSY] * 6, saying({"teamName": "T"}), OK) as service:
         assert (service.call().status, service.caller.down) == (503, False)
         assert service.call(UPSERT_TAG).status == 200
@@ -255,7 +248,6 @@ def test_401_repeats_the_call_once_with_the_key_as_it_is_now_in_its_file() -> No
 
 @pytest.mark.parametrize("status", [200, 400, 401, 500])
 def test_an_echoed_key_is_never_shown(status: int) -> None:
-    """If the service repeats the API key, no text of the answer and no retry message shows it."""
     told: list[str] = []
     reply = Reply(status, b'{"message": "key s3cret-key is wrong", "s3cret-key": 1}', AT_ONCE)
     answer, _ = talk((reply,), once, on_retry=lambda operation, why, wait: told.append(why))
@@ -320,7 +312,6 @@ def test_the_data_of_an_answer(reply: Reply, data: object, understood: bool) -> 
 
 
 def test_text_of_the_service_is_one_short_printable_line() -> None:
-    """Control characters are removed."""
     page = b"<html>\r\n\x1b[31m\x07" + b"words " * 1000
     answer, _ = talk((Reply(400, page),), once)
     assert len(answer.text) <= 301

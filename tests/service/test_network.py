@@ -66,7 +66,6 @@ Environ = Callable[[Mapping[str, str]], None]
 
 
 def asked_of(ask: Ask, handler: Handler, certificate: Path | None = None, scheme: str = "https", **given: Any) -> str:
-    """What `ask` says of a server."""
 
     async def play() -> str:
         async with listening(handler, certificate) as address:
@@ -242,7 +241,6 @@ def test_a_variable_that_cannot_be_used_is_named(variable: tuple[str, str], word
 
 @BOTH
 def test_a_proxy_gets_the_whole_url_and_its_login(ask: Ask, environ: Environ) -> None:
-    """No connection to the service is opened."""
 
     async def play() -> Any:
         async with serving() as proxy:
@@ -258,7 +256,6 @@ def test_a_proxy_gets_the_whole_url_and_its_login(ask: Ask, environ: Environ) ->
 @BOTH
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_proxy_that_fails_is_named(ask: Ask, scheme: str, environ: Environ) -> None:
-    """It does not listen or requires a login: nothing reached the service."""
     port = unused_port()
     environ({"ALL_PROXY": f"http://me:s3cret@127.0.0.1:{port}"})
     text = asyncio.run(ask(f"{scheme}://service.invalid"))
@@ -323,7 +320,6 @@ def test_the_certificate_of_the_service_is_checked_through_a_proxy(
 
 
 def test_a_login_in_the_address_is_sent_as_a_header() -> None:
-    """It is decoded, and not part of the request line or the Host header."""
     with talking(OK, login="jo:p%40ss@") as service:
         heard = service.heard()
     assert heard.path == "/connect/api/tag/batch"
@@ -347,7 +343,6 @@ def test_a_closed_keep_alive_connection_is_replaced(operation: Any) -> None:
 
 
 def test_a_large_body_arrives_completely_over_tls(environ: Environ) -> None:
-    """A second one follows on the same connection."""
     environ({"SSL_CERT_FILE": str(LOCALHOST)})
     scripted = Scripted((OK,))
 

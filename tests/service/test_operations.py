@@ -23,7 +23,6 @@ def test_the_operations_are_those_of_docs_service() -> None:
 
 
 def test_a_tag_is_sent_with_exactly_its_declared_fields() -> None:
-    """The category is sent as the id of the service."""
     fields = {
         "description": "d",
         "excludeTagNameKeyword": False,
@@ -64,7 +63,6 @@ def test_the_name_is_listed_as_a_keyword_if_the_service_would_not_add_it(
 
 
 def test_a_category_is_sent_with_its_server_id_once_known() -> None:
-    """Cleared fields are sent as empty values."""
     effect = Effect(key=CATEGORY, fields={"label": "Acme", "keywords": ("a", "b")}, cleared=("description",))
     body = {"externalId": "acme", "description": "", "label": "Acme", "keywords": ["a", "b"]}
     assert category_body(effect, None) == body
@@ -73,7 +71,6 @@ def test_a_category_is_sent_with_its_server_id_once_known() -> None:
 
 
 def test_an_activity_type_is_sent_with_its_declared_flags() -> None:
-    """An undeclared flag is left out."""
     effect = Effect(key=TYPE, fields={"label": "L", "enableIfNew": True}, cleared=("description", "reenableIfArchived"))
     assert activity_type_body(effect) == {"code": "A101", "description": "", "label": "L", "enableIfNew": True}
 

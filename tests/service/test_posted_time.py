@@ -33,7 +33,6 @@ async def listed_ids(caller: Client, *limit: int, **given: Any) -> list[str | No
     ],
 )
 def test_a_limit_out_of_range_is_a_usage_error(ask: Any, limit: int, words: str) -> None:
-    """No request is sent."""
     with talking(saying([])) as service:
         with pytest.raises(Usage, match=words):
             service.wait(ask(service.caller, limit))
@@ -129,7 +128,6 @@ def test_an_instant_that_hides_groups_is_reported() -> None:
 
 
 def test_a_service_that_ignores_submittedbefore_does_not_loop() -> None:
-    """Its groups are listed once."""
     page = [{"groupId": "a", "submissionTime": 2000}, {"groupId": "b", "submissionTime": 1000}]
     with talking(saying(page)) as service:
         assert service.wait(listed_ids(service.caller, 2)) == ["a", "b"]

@@ -13,7 +13,6 @@ from tests.support.git import commit_all, git
 
 
 def committed(folder: Path, text: str) -> str:
-    """Make a repository with one commit, and return the commit's id."""
     folder.mkdir()
     (folder / "file").write_text(text)
     git(folder, "init", "-q")

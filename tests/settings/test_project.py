@@ -93,7 +93,6 @@ def test_every_setting_is_loaded(tmp_path: Path) -> None:
 
 
 def test_without_a_project_file_the_defaults_hold(tmp_path: Path) -> None:
-    """They are the folder `manifests/`, a local state, no service and no posted time."""
     p = project(tmp_path, None)
     assert (p.config, p.manifests, p.posted_time, p.sources) == (None, (tmp_path / "manifests",), None, {})
     assert p.state == str(tmp_path / ".syncengine/state.db")
@@ -234,7 +233,6 @@ BAD: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize(("text", "expected"), BAD.values(), ids=BAD.keys())
 def test_a_bad_project_file_is_refused_at_the_right_place(text: str, expected: str, tmp_path: Path) -> None:
-    """All errors are reported at once, with line and column."""
     assert ", ".join(f"{d.code} {d.line}:{d.column}" for d in refusal(tmp_path, text)) == expected
 
 

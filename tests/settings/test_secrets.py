@@ -48,7 +48,6 @@ LITERALS = {
 
 @pytest.mark.parametrize("line", LITERALS.values(), ids=LITERALS.keys())
 def test_a_secret_in_the_project_file_is_refused_and_not_shown(line: str, tmp_path: Path) -> None:
-    """It is neither in the diagnostics nor in the traceback."""
     with pytest.raises(Problems) as refused:
         project(tmp_path, f"version: 1\n{line}\n")
     (diagnostic,) = refused.value.found

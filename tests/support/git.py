@@ -17,7 +17,6 @@ AUTHOR = {
 
 
 def git(folder: Path, *words: str) -> str:
-    """Run Git in a folder and return what it prints; a failure shows what it said."""
     command = ["git", "-c", "init.defaultBranch=main", *words]
     done = subprocess.run(
         command, cwd=folder, env={**os.environ, **AUTHOR}, capture_output=True, text=True, check=False
@@ -34,6 +33,5 @@ def commit_all(folder: Path, message: str = "a change") -> str:
 
 
 def bare(folder: Path, *words: str) -> Path:
-    """Create a bare repository, and return its folder."""
     git(folder.parent, "init", "-q", "--bare", *words, str(folder))
     return folder

@@ -11,7 +11,6 @@ from syncengine.state.inbox_model import DeliveryKey, DeliveryStatus, EventKind,
 
 
 def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> InboxByHand:
-    """As the program opens one."""
     return InboxByHand(open_database(url, write=write), now)
 
 

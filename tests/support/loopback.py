@@ -12,7 +12,6 @@ PATIENCE = 30.0
 
 
 def client(**options: Any) -> httpx.Client:
-    """A client for `http://` on loopback."""
     return httpx.Client(**{"verify": False, "trust_env": False, "timeout": PATIENCE, **options})
 
 

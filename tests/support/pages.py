@@ -22,7 +22,6 @@ WRITES = os.environ.get("SYNCENGINE_DOCS") == "write"
 
 
 def blocks(path: Path, kind: str) -> list[str]:
-    """The contents of a page's blocks of one kind."""
     return [body for found, body in BLOCK.findall(path.read_text(encoding="utf-8")) if found == kind]
 
 
@@ -37,7 +36,6 @@ class Walk:
         self._environ, self._ends = environ or {}, ends or {}
 
     def walk(self, text: str) -> str:
-        """The page with the outputs that its commands have here."""
         return BLOCK.sub(self._block, text)
 
     def _block(self, block: re.Match[str]) -> str:
@@ -66,7 +64,6 @@ class Walk:
         return _filtered(done.out, filter) if filter else self.shown(done.out)
 
     def shown(self, output: str) -> str:
-        """An output as a page shows it."""
         return output
 
 

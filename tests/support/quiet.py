@@ -28,7 +28,6 @@ class QuietHandler(BaseHTTPRequestHandler):
         raise AttributeError(name)
 
     def say(self, status: int, content: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
-        """Answer the request; the client may be gone."""
         self.send_response(status)
         for name, value in {"Content-Length": str(len(content)), **(headers or {})}.items():
             self.send_header(name, value)

@@ -14,8 +14,6 @@ MOST = 2000
 
 
 class Compiled(dict[Any, Any]):
-    """Compiled statements by their dialect and expression."""
-
     def __setitem__(self, key: Any, compiled: Any) -> None:
         if len(self) >= MOST:
             self.clear()
@@ -35,7 +33,6 @@ class SharedDialect(SQLiteDialect_pysqlite):
 
 
 def compile_once() -> None:
-    """Share compiled statements between all SQLite engines from now on."""
     compiled = Compiled()
     registry.register("sqlite", __name__, SharedDialect.__name__)
     registry.register("sqlite.pysqlite", __name__, SharedDialect.__name__)

@@ -105,7 +105,6 @@ class Started:
         return pid
 
     def poll(self) -> int | None:
-        """Return its exit code if it has ended, negative for a signal."""
         code: int | None = self._process.exitcode
         return code
 
@@ -128,7 +127,6 @@ class Started:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """SIGKILL."""
         self._process.kill()
 
 
@@ -215,7 +213,6 @@ def _is_in_loop() -> bool:
 
 
 def _run_here(arguments: Sequence[str], folder: Path, environ: Mapping[str, str], text: str) -> Ended:
-    """Run the program to its end, with `text` on its standard input."""
     with _turn, tempfile.TemporaryDirectory(dir=MEMORY, prefix="syncengine-test-") as files:
         paths = [Path(files, name) for name, _ in STREAMS]
         paths[0].write_text(text, encoding="utf-8")
@@ -234,7 +231,6 @@ def _code(arguments: list[str]) -> int:
 
 @contextmanager
 def _streams(paths: Sequence[Path]) -> Iterator[None]:
-    """The standard streams, from these files and into them, also for children."""
     with ExitStack() as stack:
         for number, (path, (name, flags)) in enumerate(zip(paths, STREAMS, strict=True)):
             kept, stream = os.dup(number), getattr(sys, name)

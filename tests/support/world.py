@@ -47,7 +47,6 @@ def world(store: Store) -> World:
 
 
 def copy(store: Store, into: Store) -> None:
-    """Put all rows of one store into another."""
     for table in (TAGS, CATEGORIES, TYPES, SESSIONS, POSTED_TIME, TEAM):
         for key in store.keys(table):
             into.put(table, key, store.get(table, key) or {})
