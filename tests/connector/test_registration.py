@@ -113,10 +113,8 @@ def test_the_command_shows_the_settings_and_no_secret(tmp_path: Path) -> None:
 
 
 def test_the_check_names_the_team(service: Service, project: Project) -> None:
-    """A wrong key, or another team than the project's or the state's, exits with 7.
-
-    Every registration sends `service.connectorType`.
-    """
+    """A wrong key, or another team than the project's or the state's, exits with 7. Every registration sends
+    `service.connectorType`."""
     for lines, expected in (((), "syncengine"), (("connectorType: Ledger 7",), "Ledger 7")):
         project.settings(service=lines)
         assert project.run("connector", "register").code == 0

@@ -171,9 +171,7 @@ def test_a_template_without_quotes(tmp_path: Path, field: str, head: str) -> Non
 )
 def test_a_source_that_is_described_wrongly(tmp_path: Path, source: str, name: str, place: str, words: str) -> None:
     """A name that templates cannot use, a setting that the source would ignore, and a file that is not there.
-
-    Suggestions are from the same folder, and never hidden files.
-    """
+    Suggestions are from the same folder, and never hidden files."""
     data = {f"data/{name}": "n\n" for name in ("clio-matters.csv", "matters.db", ".hidden.csv")}
     text = f"generate:\n  - forEach: {{{source}}}\n    as: {name}\n    tags: [{{name: '{{{{ {name}.n }}}}'}}]\n"
     (found,) = errors(tmp_path, {**data, "r": "", "manifests/m.yaml": text})

@@ -382,10 +382,8 @@ def test_a_service_is_asked_once_by_a_cold_plan(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_parameters_are_sent_as_they_are_written(tmp_path: Path, http: str, target: str) -> None:
-    """Those of `query` and `paging` are added to those of the path; all may contain variables.
-
-    A flag that a service does not understand could be a filter that it ignores; null is empty.
-    """
+    """Those of `query` and `paging` are added to those of the path; all may contain variables. A flag that a service
+    does not understand could be a filter that it ignores; null is empty."""
     with service(lambda *_: ([], {})) as (url, heard):
         names(tmp_path, url, http)
     assert heard == [target]
@@ -413,10 +411,8 @@ def test_a_user_and_password_in_a_url_are_sent_as_such(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("before", [HEADERS, BODY], ids=["headers", "body"])
 def test_an_answer_that_drips_is_not_waited_for(before: bytes) -> None:
-    """Each answer has its time, and so have all pages: one that drips is a timeout, and is retried as long as that.
-
-    One that unpacks to too much is not read.
-    """
+    """Each answer has its time, and so have all pages: one that drips is a timeout, and is retried as long as that. One
+    that unpacks to too much is not read."""
     packed = gzip.compress(bytes(128 * 1024 * 1024), 1)
     head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(packed)
     with dripping(before, {b"/large": head + packed}) as server:
@@ -479,10 +475,8 @@ ODD: dict[str, Reply] = {
     ],
 )
 def test_nothing_is_asked_of_others(tmp_path: Path, path: str, words: str) -> None:
-    """Redirects, other hosts and paths above the source's URL are refused, and failures are errors.
-
-    They show only the path from the manifest, and not the source's own URL, whose path may be a key.
-    """
+    """Redirects, other hosts and paths above the source's URL are refused, and failures are errors. They show only the
+    path from the manifest, and not the source's own URL, whose path may be a key."""
     with service(lambda path, *_: ODD.get(path.removeprefix("/sk-THEKEY"), ({}, {}, 404))) as (url, _):
         found = refusal(tmp_path, f"{url}/sk-THEKEY", f"path: '{path}', items: rows, paging: {{next: next}}")
     assert found.code == ("source-unreachable" if "status 500" in words else "bad-source")

@@ -29,10 +29,8 @@ def empty_at(done: Ended) -> tuple[str, int]:
 
 
 def test_a_source_that_loses_rows_asks(project: Project) -> None:
-    """Only removed rows count for the gate, beside however many new ones; the share is of the current rows.
-
-    With `previously` in each row, renamed rows do not count as removed.
-    """
+    """Only removed rows count for the gate, beside however many new ones; the share is of the current rows. With
+    `previously` in each row, renamed rows do not count as removed."""
     project.settings("policy: {tagRemoval: retire}")
     rows = [f"ROW-{n}" for n in range(10)]
 
@@ -89,11 +87,9 @@ GUARDED = {
 
 @pytest.mark.parametrize(("text", "words", "line"), GUARDED.values(), ids=GUARDED.keys())
 def test_a_source_is_guarded_however_a_template_uses_it(project: Project, text: str, words: str, line: int) -> None:
-    """A source that shrinks trips the gate, and an empty one is an error at its line.
-
-    Where rows are unknown, the template itself counts as the source; a source that only fills or selects other data
-    counts by its number of rows.
-    """
+    """A source that shrinks trips the gate, and an empty one is an error at its line. Where rows are unknown, the
+    template itself counts as the source; a source that only fills or selects other data counts by its number of
+    rows."""
     templated(project, text)
 
     def apply(rows: int, *arguments: str) -> Ended:

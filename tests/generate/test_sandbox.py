@@ -112,10 +112,8 @@ WRONG = {
 
 @pytest.mark.parametrize(("value", "words"), WRONG.values(), ids=WRONG.keys())
 def test_a_value_that_always_fails_is_an_error(tmp_path: Path, value: str, words: str) -> None:
-    """Even without a row, at its place: as a condition, in a text template, and as a bare value.
-
-    A value that is a list counts for the limit of memory with all its parts, repeated ones too.
-    """
+    """Even without a row, at its place: as a condition, in a text template, and as a bare value. A value that is a list
+    counts for the limit of memory with all its parts, repeated ones too."""
     when = f'generate:\n  - forEach: {{csv: ../r.csv}}\n    when: "{value}"\n    tags: [{{name: T}}]\n'
     bare = block("csv: ../r.csv", f'name: T, keywords: "{{{{ {value} }}}}"')
     text = f"#\n{{% if {value} %}}{{% endif %}}{{{{ {value} }}}}\n"

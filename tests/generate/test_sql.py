@@ -49,10 +49,8 @@ def database(tmp_path: Path) -> Path:
 
 
 def test_rows_of_a_query(database: Path) -> None:
-    """A query uses a named source and parameters; NULL counts as absent, and rows are numbered from 1.
-
-    A parameter keeps its type, and a variable is never inserted into the query's text. So it is in text templates.
-    """
+    """A query uses a named source and parameters; NULL counts as absent, and rows are numbered from 1. A parameter
+    keeps its type, and a variable is never inserted into the query's text. So it is in text templates."""
     query = "sql: {source: pms, query: 'SELECT n, v FROM m WHERE closed = :c ORDER BY n', params: {c: %s}}"
     found = list(desired(database, query % "0").resources.values())
     assert [(r.key.name, r.body.fields.get("managedBy")) for r in found] == [("A", "0123"), ("B", None)]

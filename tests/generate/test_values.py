@@ -100,10 +100,8 @@ def test_every_kind_of_file_gives_the_same_rows(
 
 
 def test_lists_are_lists_and_what_is_empty_is_left_out(tmp_path: Path) -> None:
-    """Nested lists are flattened, empty items and fields are left out, and one row can make several kinds.
-
-    A row may have a name that the program uses internally.
-    """
+    """Nested lists are flattened, empty items and fields are left out, and one row can make several kinds. A row may
+    have a name that the program uses internally."""
     manifest = """generate:
   - forEach: {json: ../rows.json}
     as: context

@@ -31,10 +31,8 @@ def complete(service: Asking, session: str) -> None:
     ("flag", "enabled"), [({}, False), ({"enableIfNew": False}, False), ({"enableIfNew": True}, True)]
 )
 def test_a_new_type_is_offered_only_if_asked_for(service: Asking, flag: dict[str, Any], enabled: bool) -> None:
-    """docs/service.md §2: without enableIfNew, a new activity type is created but not offered to users.
-
-    Later uploads change only the description: an empty one clears it, a missing one keeps it.
-    """
+    """docs/service.md §2: without enableIfNew, a new activity type is created but not offered to users. Later uploads
+    change only the description: an empty one clears it, a missing one keeps it."""
     assert upload(service, "A", description="one", **flag) == {"errors": []}
     upload(service, "A", label="other", enableIfNew=True)
     known = service.activity_types()["A"]
@@ -47,11 +45,9 @@ def test_a_new_type_is_offered_only_if_asked_for(service: Asking, flag: dict[str
 
 @pytest.mark.parametrize("step", [1, 0], ids=["the clock goes on", "all in one instant"])
 def test_completing_deletes_what_was_last_uploaded_before_the_session(service: Asking, step: int) -> None:
-    """docs/interface.md 3: types uploaded since the session's start stay, in the session or outside it.
-
-    With equal timestamps, the order of requests decides. A type whose upload failed counts as not uploaded
-    (docs/service.md §2); known connectors make this mistake.
-    """
+    """docs/interface.md 3: types uploaded since the session's start stay, in the session or outside it. With equal
+    timestamps, the order of requests decides. A type whose upload failed counts as not uploaded (docs/service.md §2);
+    known connectors make this mistake."""
     service.clock.step = step
     upload(service, "A", "B", "C")
     session = start(service)
@@ -76,11 +72,9 @@ def test_of_several_open_sessions_each_has_its_own_start(service: Asking) -> Non
 
 
 def test_a_deleted_type_is_revived_only_if_asked_for(service: Asking) -> None:
-    """docs/service.md §2: an upload without reenableIfArchived is acknowledged but revives nothing.
-
-    A revived type is offered, whatever enableIfNew says, and has its old label. A type that was never deleted is not
-    offered by reenableIfArchived.
-    """
+    """docs/service.md §2: an upload without reenableIfArchived is acknowledged but revives nothing. A revived type is
+    offered, whatever enableIfNew says, and has its old label. A type that was never deleted is not offered by
+    reenableIfArchived."""
     for _ in range(2):
         upload(service, "A", reenableIfArchived=True)
     assert service.activity_types()["A"]["enabled"] is False

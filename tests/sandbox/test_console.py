@@ -87,11 +87,9 @@ def test_groups_of_any_shape_are_shown(running: Talking, browser: httpx.Client) 
 
 
 def test_the_page_says_what_is_missing_and_how_much_it_leaves_out(running: Talking, browser: httpx.Client) -> None:
-    """It marks a tag without keywords, as a retired tag is, and says when it has received no requests.
-
-    Looking at the page is none, and meets no fault. A table shows its first rows and its total; the search finds the
-    other tags, whatever their letters' case.
-    """
+    """It marks a tag without keywords, as a retired tag is, and says when it has received no requests. Looking at the
+    page is none, and meets no fault. A table shows its first rows and its total; the search finds the other tags,
+    whatever their letters' case."""
     running.fault(operation="*", status=500, times=None)
     assert "has sent none since this console was started" in browser.get("/").text
     assert running.requests() == []
@@ -105,10 +103,8 @@ def test_the_page_says_what_is_missing_and_how_much_it_leaves_out(running: Talki
 
 
 def test_the_form_posts_and_leads_back(running: Talking, browser: httpx.Client) -> None:
-    """It answers with a redirect to the page, so that a reload does not post again.
-
-    Without a chosen tag, a group gets every tag with a keyword in one of its activities.
-    """
+    """It answers with a redirect to the page, so that a reload does not post again. Without a chosen tag, a group gets
+    every tag with a keyword in one of its activities."""
     running.say("/tags", {"tags": [{"name": "ACME"}, {"name": "Zürich"}, {"name": "Other"}]})
     activities = "Call with acme\nLetter to Zürich"
     for chosen in ({"tag": "T"}, {}):
@@ -122,10 +118,8 @@ def test_the_form_posts_and_leads_back(running: Talking, browser: httpx.Client) 
 
 
 def test_all_errors_of_a_form_are_shown_at_once(running: Talking, browser: httpx.Client) -> None:
-    """An invalid form answers 400, posts nothing, and shows the typed text again, escaped.
-
-    A group that is not there cannot be offered, for instance from a page that was open during a reset.
-    """
+    """An invalid form answers 400, posts nothing, and shows the typed text again, escaped. A group that is not there
+    cannot be offered, for instance from a page that was open during a reset."""
     response = browser.post("/console/post", data={"user": " ", "minutes": "x", "description": "</textarea><b>"})
     assert response.status_code == 400
     for words in ('id="user-problem"', 'id="minutes-problem"', "&lt;/textarea&gt;&lt;b&gt;"):

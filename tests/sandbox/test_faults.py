@@ -164,10 +164,8 @@ def test_a_call_is_executed_when_its_time_has_come_or_a_test_says_so(running: Ta
 
 
 def test_a_late_call_works_on_the_state_at_its_execution(running: Talking) -> None:
-    """A late delete of a category also deletes the tags that were added after the call was answered.
-
-    It can be refused by then. The log has the status that was answered, here with a gateway's page, and the late one.
-    """
+    """A late delete of a category also deletes the tags that were added after the call was answered. It can be refused
+    by then. The log has the status that was answered, here with a gateway's page, and the late one."""
     category = {"tagCategories": [{"externalId": "c", "label": "C"}]}
     running.call("/tagcategory/batch", category)
     running.fault(operation="deleteTagCategory", late={"answer": 504})

@@ -54,9 +54,7 @@ def test_a_body_that_is_no_json_object_is_400(running: Talking, body: str | byte
 
 def test_an_embedded_sandbox_leaves_signal_handlers_and_threads_as_they_were() -> None:
     """A sandbox that runs inside `apply` must not change how `apply` handles signals. A second one names the address.
-
-    An operation without a body takes an empty one or none (docs/service.md §1).
-    """
+    An operation without a body takes an empty one or none (docs/service.md §1)."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     threads = threading.active_count()
     with running_sandbox(api_key="k") as running:

@@ -66,10 +66,8 @@ FINAL = [
 def test_a_2xx_is_a_success_and_a_4xx_refused_for_good(
     running: Talking, receiver: Receiver, status: int, state: str, message: str
 ) -> None:
-    """docs/service.md §2: any 4xx but 408 is final, and its plain-text body is shown to the user.
-
-    A fault for `*` does not meet the calls.
-    """
+    """docs/service.md §2: any 4xx but 408 is final, and its plain-text body is shown to the user. A fault for `*` does
+    not meet the calls."""
     running.fault(operation="*", status=500, times=None)
     receiver.answers.append((status, message))
     running.say("/posted-time", {})
@@ -192,10 +190,8 @@ def ids(response: httpx.Response) -> list[str]:
 
 
 def test_a_fetch_is_answered_when_time_is_posted_or_its_client_unregistered(running: Talking) -> None:
-    """A held fetch has registered its client, so that posted time is recorded, and answered to one of two fetches.
-
-    A fetch whose client is unregistered gets an empty array, and does not register the client again.
-    """
+    """A held fetch has registered its client, so that posted time is recorded, and answered to one of two fetches. A
+    fetch whose client is unregistered gets an empty array, and does not register the client again."""
     with ThreadPoolExecutor() as pool:
         fetches = fetching(running, pool, 2)
         assert running.state()["connection"]["mechanism"] == "fetch"
@@ -231,10 +227,8 @@ def test_a_client_that_has_left_takes_no_group_with_it(running: Talking) -> None
 
 @pytest.mark.parametrize(("drop", "offers"), [("before", 0), ("after", 1)])
 def test_an_answer_that_is_lost_has_offered_the_group(running: Talking, drop: str, offers: int) -> None:
-    """A connection that is cut after the fetch was executed counts as an offer; cut before, it does not.
-
-    A fetch that meets a fault, or is refused, is not held, and registers nobody.
-    """
+    """A connection that is cut after the fetch was executed counts as an offer; cut before, it does not. A fetch that
+    meets a fault, or is refused, is not held, and registers nobody."""
     running.fault(operation="fetchPostedTime", status=503)
     assert running.connector.get("/postedtime").status_code == 503
     assert running.state()["connection"]["mechanism"] is None

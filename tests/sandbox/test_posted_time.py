@@ -37,10 +37,8 @@ def test_a_fetch_answers_the_oldest_groups_up_to_its_limit(fetching: Asking) -> 
 
 @pytest.mark.parametrize(("told", "after"), [(None, REOFFER), ("RETRIABLE_FAILURE", RETRY)])
 def test_a_group_without_an_end_is_offered_again(fetching: Asking, told: str | None, after: int) -> None:
-    """docs/interface.md 3, 7.2: each time the re-offer time or, after a retriable failure, the retry time has passed.
-
-    A fetched group is pending and has no caller key, which only webhook calls have.
-    """
+    """docs/interface.md 3, 7.2: each time the re-offer time or, after a retriable failure, the retry time has passed. A
+    fetched group is pending and has no caller key, which only webhook calls have."""
     fetching.post("g", description="D", totalDurationSecs=90, localDate="2026-01-27")
     (group,) = fetching.get("fetchPostedTime")[1]
     assert (group["groupId"], group["description"], group["status"]) == ("g", "D", "PENDING")
@@ -58,9 +56,7 @@ def test_a_group_without_an_end_is_offered_again(fetching: Asking, told: str | N
 
 def test_a_success_and_a_failure_are_final(fetching: Asking) -> None:
     """docs/interface.md 3, 7.2: the group keeps the external id or the message, and is never offered again.
-
-    docs/interface.md 2.5 has no status for a failed group, so it is not listed.
-    """
+    docs/interface.md 2.5 has no status for a failed group, so it is not listed."""
     fetching.post("good", "bad", "later")
     fetching.groups("fetchPostedTime")
     assert status(fetching, "good", "SUCCESS", externalId="ledger-1") == 200
@@ -239,10 +235,8 @@ def test_what_is_not_understood_is_refused(service: Asking, operation: str, body
 
 
 def test_a_webhook_takes_no_status_and_its_key_is_not_shown(service: Asking) -> None:
-    """docs/interface.md 3: a status update answers 409, even for a group that was fetched before.
-
-    The state shows only whether there is a key; unregistering the webhook removes it.
-    """
+    """docs/interface.md 3: a status update answers 409, even for a group that was fetched before. The state shows only
+    whether there is a key; unregistering the webhook removes it."""
     service.told("registerFetchClient")
     service.post("g")
     for step in ("fetchPostedTime", "unregisterFetchClient", "registerWebhook"):

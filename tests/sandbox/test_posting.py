@@ -49,10 +49,8 @@ def test_totals_are_sums_of_rows_unless_the_user_edited_them(service: Asking) ->
 
 
 def test_unknown_fields_are_sent_as_posted_and_null_leaves_a_field_out(service: Asking) -> None:
-    """Groups without user, tag, rows or date exist in practice (docs/service.md §2).
-
-    `status` and `callerKey` are set by the service itself.
-    """
+    """Groups without user, tag, rows or date exist in practice (docs/service.md §2). `status` and `callerKey` are set
+    by the service itself."""
     left_out = ("user", "tags", "timeRows", "localDate", "activityType", "tzOffsetMins")
     group = composed(service, colour="blue", status="DONE", callerKey="k", **dict.fromkeys(left_out))
     assert group["colour"] == "blue"
@@ -89,10 +87,8 @@ def test_a_tag_comes_with_what_the_service_knows_of_it(service: Asking) -> None:
     ],
 )
 def test_what_cannot_be_posted_is_refused(service: Asking, body: dict[str, Any]) -> None:
-    """An invalid group answers 400, and none of the operation's groups is posted.
-
-    Groups of one operation have ids of their own, and share their submission time (docs/interface.md 4).
-    """
+    """An invalid group answers 400, and none of the operation's groups is posted. Groups of one operation have ids of
+    their own, and share their submission time (docs/interface.md 4)."""
     assert service.sandbox.do(posting.post, body).status == 400
     assert service.state()["postedTime"] == []
     answer = service.sandbox.do(posting.post, {"groups": [{}, {}, {}]}).body
@@ -138,10 +134,8 @@ def test_a_row_gets_the_tags_whose_keywords_it_holds(matters: Asking, field: str
 
 
 def test_each_row_is_matched_by_itself_unless_a_tag_is_chosen(matters: Asking) -> None:
-    """docs/service.md §2: a chosen tag, an empty list of tags or `matchKeywords: false` switches matching off.
-
-    A keyword does not match across two rows, nor once it is deleted, as for a retired tag.
-    """
+    """docs/service.md §2: a chosen tag, an empty list of tags or `matchKeywords: false` switches matching off. A
+    keyword does not match across two rows, nor once it is deleted, as for a retired tag."""
     first, second = {"description": "EP 12"}, {"description": "34567", "activity": "zürich"}
     assert tags_of(matters, first, second) == ["Zürich AG"]
     assert tags_of(matters, {"description": "EP 1234567"}, second) == ["ACME-0042", "Zürich AG"]

@@ -57,10 +57,8 @@ def opened(data: Path) -> Iterator[Asking]:
 
 
 def test_everything_held_is_there_after_a_restart(tmp_path: Path) -> None:
-    """Tags, categories, activity types, open sessions and settings survive; missing folders are created.
-
-    The file is for its owner, since posted time is personal data, and for one sandbox at a time.
-    """
+    """Tags, categories, activity types, open sessions and settings survive; missing folders are created. The file is
+    for its owner, since posted time is personal data, and for one sandbox at a time."""
     data = tmp_path / "deep" / "sandbox.db"
     with opened(data) as first:
         assert data.stat().st_mode & 0o077 == 0
@@ -82,10 +80,8 @@ def test_everything_held_is_there_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_webhook_is_called_again_after_a_restart_once_its_key_is_known(tmp_path: Path) -> None:
-    """The key is in no file: after a restart, the webhook is registered again with it.
-
-    A call without a known result is repeated after the longest time that a call may take: at least once.
-    """
+    """The key is in no file: after a restart, the webhook is registered again with it. A call without a known result is
+    repeated after the longest time that a call may take: at least once."""
     data = tmp_path / "sandbox.db"
     hook = {"callbackUrl": "http://127.0.0.1:9/", "callerKey": "k-5e1f"}
     with opened(data) as first:
@@ -121,11 +117,8 @@ def test_a_rule_that_fails_half_way_has_changed_nothing(service: Asking) -> None
 
 
 def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
-    """After SIGKILL right after an answer, the next sandbox starts at once on the same file.
-
-    An interrupt ends it cleanly: `serve` returns to its caller and prints nothing on stderr, even with warnings as
-    errors.
-    """
+    """After SIGKILL right after an answer, the next sandbox starts at once on the same file. An interrupt ends it
+    cleanly: `serve` returns to its caller and prints nothing on stderr, even with warnings as errors."""
     data, names = tmp_path / "sandbox.db", [f"T{number:04}" for number in range(500)]
     with server(data) as (process, connector):
         assert connector.post("/tag/batch", json={"tags": [{"name": name} for name in names]}).status_code == 200

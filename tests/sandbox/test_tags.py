@@ -19,10 +19,8 @@ from .conftest import Asking
 
 
 def test_keywords_and_metadata_are_only_added(service: Asking) -> None:
-    """docs/interface.md 2.1: existing ones are never removed, a value is replaced, and their case counts.
-
-    By default, the name is a keyword, visibility is PUBLIC and the path is `/`.
-    """
+    """docs/interface.md 2.1: existing ones are never removed, a value is replaced, and their case counts. By default,
+    the name is a keyword, visibility is PUBLIC and the path is `/`."""
     assert service.told("upsertTag", name="T") == {}
     made = {"name": "T", "path": "/", "visibility": "PUBLIC", "category": None, "keywords": ["T"], "metadata": {}}
     assert service.tag("T") == made
@@ -78,9 +76,7 @@ def test_an_explicit_empty_value_clears_a_field_and_an_absent_one_keeps_it(
 
 def test_each_field_of_a_manifest_is_kept_and_can_be_cleared() -> None:
     """A field without a line in `TagBody` is not kept. What clears it, by `EMPTY`, is of the type that `TagBody` says.
-
-    `excludeTagNameKeyword` is always sent.
-    """
+    `excludeTagNameKeyword` is always sent."""
     kept = {str(info.alias) for info in TagBody.model_fields.values()} | {"category"}
     fields = names_of(Tag).keys() - NEVER_FIELDS
     assert fields <= kept
@@ -129,10 +125,8 @@ def test_a_wrong_item_fails_alone_and_a_wrong_single_tag_is_refused(
 
 
 def test_what_is_deleted_is_gone_even_the_name_as_a_keyword(service: Asking) -> None:
-    """docs/interface.md 4, docs/service.md §1: the next upsert adds the name again, and unknown metadata is ignored.
-
-    A tag that is created again starts empty.
-    """
+    """docs/interface.md 4, docs/service.md §1: the next upsert adds the name again, and unknown metadata is ignored. A
+    tag that is created again starts empty."""
     service.told("upsertTag", name="T", description="old", additionalKeywords=["a"], metadata={"x": "1", "y": "2"})
     assert service.told("deleteKeyword", tagName="T", keyword="T") == {}
     assert service.tag("T")["keywords"] == ["a"]

@@ -77,10 +77,8 @@ def test_an_approval_does_not_cover_losses_that_a_plan_no_longer_has(state: Stat
 
 
 def test_an_undo_an_adoption_and_an_import_end_approvals(state: State) -> None:
-    """An undo that of the undone run, `put` that of the rows that it writes, and `state import` every listed one.
-
-    The approval of a first sweep ends once the state owns activity types.
-    """
+    """An undo that of the undone run, `put` that of the rows that it writes, and `state import` every listed one. The
+    approval of a first sweep ends once the state owns activity types."""
     begin(state, 3, {TEXT: LOSSES[:2]})
     begin(state, 4, {"1@other": LOSSES[2:], "1@sweep": (SWEEP,)}, is_whole=False)
     state.begin_run(run(5), approved=Approved({}, taken_back="run-3"))

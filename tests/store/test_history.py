@@ -28,10 +28,8 @@ def settled(url: str, *keys: Key) -> dict[str, float]:
 
 
 def test_history_lists_each_changed_field(url: str) -> None:
-    """With run, commit, user, operation, place, and values before and after. Long messages are cut.
-
-    A call of unknown outcome is listed as intended, here that of a run that died during a deletion.
-    """
+    """With run, commit, user, operation, place, and values before and after. Long messages are cut. A call of unknown
+    outcome is listed as intended, here that of a run that died during a deletion."""
     with applying(url) as state:
         applied(state, "c1", Effect(key=A, fields={"url": "u"}, keywords=("k",), metadata={"m": "1"}, source=PLACE))
         state.end_run("complete", {"applied": 1})
@@ -145,10 +143,8 @@ def test_runs_are_listed_latest_first_with_their_counts(url: str) -> None:
 
 
 def test_a_row_settled_when_its_last_call_was_acknowledged(url: str) -> None:
-    """Not when its run began or ended, nor when its declaration moved; or when its release or adoption was recorded.
-
-    A row that is not recorded has no time.
-    """
+    """Not when its run began or ended, nor when its declaration moved; or when its release or adoption was recorded. A
+    row that is not recorded has no time."""
     with applying(url) as state:
         applied(state, "c1", whole(A, description="d"), whole(B))
         applied(state, "c2", whole(A, description="e"))
@@ -234,10 +230,8 @@ def test_undos_do_not_count_as_other_runs(sqlite: State) -> None:
 
 
 def test_an_undone_change_is_recognized_by_its_parts() -> None:
-    """Other parts of the body do not matter, but each part that the run set has to match.
-
-    A deletion of a tag that had already left the manifests is not recognized by its absence.
-    """
+    """Other parts of the body do not matter, but each part that the run set has to match. A deletion of a tag that had
+    already left the manifests is not recognized by its absence."""
     old = Recorded(A, Body({"description": "a", "url": "u"}, ("k",), {"m": "x"}))
     new = Recorded(A, Body({"description": "b"}, ("k", "l"), {"m": "x"}))
     made = UndoneChange(A, made_of(old, new), "run", "undo")

@@ -48,10 +48,8 @@ def delivered(inbox: InboxByHand, offer: Offer = OFFER, *sinks: str, outcome: Po
 
 
 def test_an_offer_is_stored_as_it_came(url: str) -> None:
-    """Another process reads it unchanged, and concurrent writers lose none. Only `revise` replaces the content.
-
-    There is a row for each group, revision and sink, which counts its attempts and keeps its memo.
-    """
+    """Another process reads it unchanged, and concurrent writers lose none. Only `revise` replaces the content. There
+    is a row for each group, revision and sink, which counts its attempts and keeps its memo."""
     with open_inbox(url, write=True, now=lambda: 5.0) as inbox:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(inbox.receive, [OFFER] * 8))

@@ -102,10 +102,8 @@ def state(path: Path) -> Iterator[State]:
 
 
 def test_a_refused_lock_names_its_holder_until_it_is_released(state: State, path: Path) -> None:
-    """User, host, process, command, job, since and until when, and the id to unlock by.
-
-    A second release does nothing, and does not release the lock of another process.
-    """
+    """User, host, process, command, job, since and until when, and the id to unlock by. A second release does nothing,
+    and does not release the lock of another process."""
     lease = state.lock(ELSEWHERE, wait=0, request_timeout=0, new_id=lambda: "abc123")
     with open_state(str(path), write=True) as other:
         with pytest.raises(LockHeld) as refusal:
@@ -122,11 +120,9 @@ def test_a_refused_lock_names_its_holder_until_it_is_released(state: State, path
 
 
 def test_a_lock_of_another_machine_is_taken_after_its_heartbeat_stopped(path: Path) -> None:
-    """The waiting process measures 60 s of lease and 30 s of request timeout by its own clock.
-
-    The wall clock ends a lease, too, as it goes on while a machine is suspended. A process whose lock was forced
-    notices at its next renewal, so `quiet` is negative until its lease would have ended.
-    """
+    """The waiting process measures 60 s of lease and 30 s of request timeout by its own clock. The wall clock ends a
+    lease, too, as it goes on while a machine is suspended. A process whose lock was forced notices at its next renewal,
+    so `quiet` is negative until its lease would have ended."""
     clock, its = Clock(), Clock()
     with open_state(str(path), write=True, now=its.now) as first, opened(path, clock) as other:
         held = first.lock(ELSEWHERE, wait=0, request_timeout=0)

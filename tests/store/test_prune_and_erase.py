@@ -47,10 +47,8 @@ def pruned(url: str, before: float, day: float, number: int = 9) -> None:
 
 
 def test_pruning_removes_old_history_and_keeps_rows(url: str) -> None:
-    """Remaining changes keep their old values, and new changes are added to the history. A trial changes nothing.
-
-    A row in doubt keeps its history with the error of the service and the run; other rows of the same call do not.
-    """
+    """Remaining changes keep their old values, and new changes are added to the history. A trial changes nothing. A row
+    in doubt keeps its history with the error of the service and the run; other rows of the same call do not."""
     with on(1, url) as state:
         applied(state, "c1", whole(A, url="first"), whole(tag("c"), url="first"))
         state.end_run("complete", {"applied": 2})
@@ -132,10 +130,8 @@ def erased(url: str, key: Key, number: int = 3) -> int:
 
 
 def test_erased_data_is_in_no_byte_of_the_state(url: str) -> None:
-    """Nor in messages of errors and refused runs, nor that of a forgotten resource, whose row is gone.
-
-    The history of other resources is unchanged.
-    """
+    """Nor in messages of errors and refused runs, nor that of a forgotten resource, whose row is gone. The history of
+    other resources is unchanged."""
     held(url)
     assert all(text in everything(url) for text in SECRETS)
     with open_state(url, write=False) as state:

@@ -169,9 +169,7 @@ def test_a_run_that_ends_leaves_open_calls_in_doubt_and_uses_its_plan(
 
 def test_each_write_of_rows_is_recorded(state: State) -> None:
     """A settled call leaves a certain row with its run and plan. `put` replaces whole rows, and `forget` removes them.
-
-    `doubt_all`, for `--reassert`, leaves out deleted rows, which would be deleted again.
-    """
+    `doubt_all`, for `--reassert`, leaves out deleted rows, which would be deleted again."""
     applied(state, "c", whole(A, description="x"), a="17")
     row = state.get([A])[A]
     assert (row.doubtful, row.confirmed, row.server_id) == (False, True, "17")
@@ -220,10 +218,8 @@ def test_members_are_all_tags_that_a_category_may_hold(state: State) -> None:
 
 
 def test_facts_keep_values_that_are_not_set_again(url: str) -> None:
-    """The commit is that of the last run that sent something, even if it died, or had nothing to send.
-
-    Sessions stay open until they are closed, also those of a run that died.
-    """
+    """The commit is that of the last run that sent something, even if it died, or had nothing to send. Sessions stay
+    open until they are closed, also those of a run that died."""
     with applying(url) as state:
         lineage = state.facts().lineage
         state.set_facts(base_url="https://x", team="Patents")
@@ -318,10 +314,8 @@ FULL = Recorded(
 
 
 def test_whatever_a_plan_depends_on_changes_the_digest() -> None:
-    """Status, doubt, server id, protection and every part of the body, and whether the row exists at all.
-
-    But not the order of what has none, nor who wrote the row, or where it is declared.
-    """
+    """Status, doubt, server id, protection and every part of the body, and whether the row exists at all. But not the
+    order of what has none, nor who wrote the row, or where it is declared."""
     body = Body(dict(reversed(FULL.body.fields.items())), ("a", "b"), FULL.body.metadata)
     same = replace(FULL, body=body), replace(FULL, run="r", plan="p", source=None, confirmed=False)
     assert {digest(row) for row in same} == {digest(FULL)}
@@ -353,10 +347,8 @@ HOOK = Mechanism("webhook", "https://service.example", "https://hook.example", k
 
 
 def test_the_last_mechanism_and_registration_count(path: Path) -> None:
-    """There are none at first and after an unregistration. Reading creates no state.
-
-    Settings that may be secret, which their names tell, and values that are not plain are not written.
-    """
+    """There are none at first and after an unregistration. Reading creates no state. Settings that may be secret, which
+    their names tell, and values that are not plain are not written."""
 
     def remembered() -> dict[str, Any]:
         with closing(open_database(str(path), write=False)) as database:
@@ -390,10 +382,8 @@ def test_a_mechanism_is_remembered_once_another_writer_has_ended(path: Path) -> 
 
 
 def test_the_caller_key_is_recognized_but_not_stored(path: Path) -> None:
-    """The state holds a salted digest: two digests of one key differ. A fetch client has no key.
-
-    `serve` recognizes it at each registration, in whatever thread is free: what a thread takes, it keeps for ever.
-    """
+    """The state holds a salted digest: two digests of one key differ. A fetch client has no key. `serve` recognizes it
+    at each registration, in whatever thread is free: what a thread takes, it keeps for ever."""
 
     def megabytes() -> float:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -1,7 +1,5 @@
-"""A state in PostgreSQL works with any settings of the server, the database, the role or a pooler.
-
-Each cause of which it cannot be used has its own error, which says what to do. The steps of docs/state.md work.
-"""
+"""A state in PostgreSQL works with any settings of the server, the database, the role or a pooler. Each cause of which
+it cannot be used has its own error, which says what to do. The steps of docs/state.md work."""
 
 from __future__ import annotations
 
@@ -72,10 +70,8 @@ def set_by_default(server: Server, settings: str) -> None:
 
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_a_state_works_with_any_default_of_the_database(server: Server, database: str, kind: str) -> None:
-    """Runs wait for each other, rows are read as they were written, and tables are rewritten.
-
-    A limit that stopped the rewriting each time would leave erased data in the files for ever.
-    """
+    """Runs wait for each other, rows are read as they were written, and tables are rewritten. A limit that stopped the
+    rewriting each time would leave erased data in the files for ever."""
     set_by_default(server, SETTINGS[kind])
     works(database)
     with open_state(database, write=True) as state, state.lock(HERE, wait=5, request_timeout=0):
@@ -338,10 +334,8 @@ PAGE = ROOT / "docs/state.md"
 
 
 def test_a_state_moves_to_a_schema_in_which_a_role_may_only_read(tmp_path: Path, postgresql_url: str) -> None:
-    """From a file; the next apply sends its resources again. The role can plan, and reads no posted time.
-
-    It has the grants of the page, which are for the tables of the state alone. `apply` is refused as well.
-    """
+    """From a file; the next apply sends its resources again. The role can plan, and reads no posted time. It has the
+    grants of the page, which are for the tables of the state alone. `apply` is refused as well."""
 
     def runs(state: str, *arguments: str) -> warm.Ended:
         environ = {"HOME": str(tmp_path), "SYNCENGINE_STATE": state, "SYNCENGINE_API_KEY": KEY}
