@@ -1,12 +1,19 @@
-"""Rows of databases are read for each plan, and nothing can be written through them."""
+"""Rows of databases are read for each plan, whole and with their types, and nothing can be written through them."""
 
 from __future__ import annotations
 
+import re
 import signal
 import sqlite3
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from syncengine.errors import Problems
@@ -15,8 +22,10 @@ from syncengine.manifest.sources import sql
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.manifest.sources.sql import bounds_of, sql_rows
 from syncengine.project.load import load_project
+from tests import mariadb
 from tests.cli.program import Project
-from tests.manifest.loading import block, loop, write
+from tests.manifest.loading import block, loop, tag, write
+from tests.postgresql import PASSWORD, running
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.slow
@@ -201,3 +210,195 @@ def test_a_file_is_named_by_a_variable(project: Project) -> None:
     assert (planned("red"), planned("red"), planned("blue")) == (["tag/A"], ["tag/A"], ["tag/B"])
     write(project.folder, {"red.csv": "n\nC\n"})
     assert planned("red") == ["tag/C"]
+
+
+# --- PostgreSQL and MariaDB
+
+
+SETTINGS = "version: 1\nsources: {pms: {sql: {env: PMS}}}\n"
+
+TABLE = """\
+CREATE TABLE matter (n TEXT PRIMARY KEY, title TEXT, fee NUMERIC, opened TIMESTAMPTZ, scan BYTEA);
+INSERT INTO matter VALUES
+  ('A-1', E'a: "b" # {{ c }}\\nd', 1.50, '2024-05-01T09:00:00Z', '\\x00ff'),
+  ('A-2', NULL, NULL, NULL, NULL);
+CREATE SEQUENCE counter;
+"""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with running() as server:
+        engine = sa.create_engine(server.url())
+        with engine.begin() as connection:
+            connection.exec_driver_sql(TABLE)
+        engine.dispose()
+        yield server.url()
+
+
+def rows(url: str, query: str, seconds: float = 60.0) -> list[dict[str, object]]:
+    return [row for _, row in sql_rows("pms", url, query, {}, seconds)]
+
+
+def test_values_keep_their_types(url: str) -> None:
+    (first, second) = rows(url, "SELECT n, title, fee, scan FROM matter ORDER BY n")
+    assert first == {"n": "A-1", "title": 'a: "b" # {{ c }}\nd', "fee": Decimal("1.50"), "scan": b"\x00\xff"}
+    assert second == {"n": "A-2", "title": None, "fee": None, "scan": None}
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonb"])
+def test_numbers_in_json_keep_their_digits(url: str, kind: str) -> None:
+    """As in a JSON file, and with the same bounds."""
+    (row,) = rows(url, f"""SELECT '{{"a": [12345678901234567890.50]}}'::{kind} AS v""")
+    assert str(row["v"]) == "{'a': [12345678901234567890.50]}"
+    with pytest.raises(SourceTrouble, match="pms: a JSON value cannot be read: a number has more than 1000 digits"):
+        rows(url, f"SELECT ('1' || repeat('0', 2000))::{kind} AS v")
+
+
+@pytest.mark.parametrize("value", ["interval '1 month'", "interval '1 year 2 days'", "array[interval '-2 months']"])
+def test_an_interval_without_a_fixed_length_is_refused(url: str, value: str) -> None:
+    """A month is not 30 days: the query has to say what it means."""
+    with pytest.raises(SourceTrouble, match="pms: an interval of months or years has no fixed length: cast it to text"):
+        rows(url, f"SELECT {value} AS v")
+    assert rows(url, f"SELECT ({value})::text AS v")[0]["v"]
+
+
+def test_instants_and_intervals_are_read_in_any_style_of_the_role(url: str) -> None:
+    """A role may have them written in a way that people read."""
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER ROLE tester SET intervalstyle = 'iso_8601'")
+        connection.exec_driver_sql("ALTER ROLE tester SET datestyle = 'German'")
+    try:
+        (row,) = rows(url, "SELECT timestamptz '2024-05-01 09:00Z' AS opened, interval '2 days 03:00' AS took")
+    finally:
+        with engine.begin() as connection:
+            connection.exec_driver_sql("ALTER ROLE tester RESET ALL")
+        engine.dispose()
+    assert row == {"opened": datetime(2024, 5, 1, 9, tzinfo=UTC), "took": timedelta(days=2, hours=3)}
+
+
+def test_a_query_that_fails_says_why(url: str) -> None:
+    """Also a word behind a colon in a text is a parameter, which a backslash makes part of it."""
+    with pytest.raises(SourceTrouble, match="the query's parameter `:b` has no value: add it to `params`, or write"):
+        rows(url, "SELECT 'a :b' AS v")
+    assert rows(url, r"SELECT 'a \:b' AS v") == [{"v": "a :b"}]
+    with pytest.raises(SourceTrouble, match='the query failed: column "nothing" does not exist'):
+        rows(url, "SELECT nothing")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH gone AS (DELETE FROM matter RETURNING n) SELECT n FROM gone",
+        "WITH more AS (INSERT INTO matter VALUES ('B') RETURNING n) SELECT n FROM more",
+        "SELECT n INTO other FROM matter",
+        "SELECT nextval('counter')",
+        "SELECT n FROM matter FOR UPDATE",
+        "SELECT set_config('transaction_read_only', 'off', true), nextval('counter')",
+        "SELECT 1; DELETE FROM matter",
+        "SELECT lo_create(0)",
+    ],
+)
+def test_nothing_can_be_written(url: str, query: str) -> None:
+    """Before PostgreSQL 16, a read-only transaction can create large objects; they are rolled back."""
+    with suppress(SourceTrouble) if "lo_create" in query else pytest.raises(SourceTrouble):
+        rows(url, query)
+    assert [row["n"] for row in rows(url, "SELECT n FROM matter ORDER BY n")] == ["A-1", "A-2"]
+    assert rows(url, "SELECT is_called FROM counter") == [{"is_called": False}]
+    assert rows(url, "SELECT count(*) AS n FROM pg_largeobject_metadata") == [{"n": 0}]
+
+
+def test_rows_are_streamed(url: str) -> None:
+    tracemalloc.start()
+    count = len([n for n, _ in sql_rows("pms", url, "SELECT repeat('x', 1000) FROM generate_series(1, 20000)", {})])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (count, peak < 8_000_000) == (20_000, True)
+
+
+@pytest.mark.parametrize("query", ["SELECT pg_sleep(60)", "SELECT count(*) FROM generate_series(1, 10000000000)"])
+def test_a_query_of_a_server_ends(url: str, query: str) -> None:
+    with pytest.raises(SourceTrouble, match=r"stopped after 0\.3 s"):
+        rows(url, query, 0.3)
+
+
+CONNECTIONS = {
+    "password": (lambda url: url.replace(PASSWORD, "wrong"), "the database rejects the user or the password"),
+    "database": (lambda url: url.replace("/postgres", "/nowhere"), "the server has no database of that name"),
+    "server": (lambda url: re.sub(r":\d+/", ":1/", url), "nothing is listening at the server's address"),
+}
+
+
+@pytest.mark.parametrize(("change", "words"), CONNECTIONS.values(), ids=CONNECTIONS)
+def test_connection_errors_have_messages_of_their_own(
+    url: str, tmp_path: Path, change: Callable[[str], str], words: str
+) -> None:
+    """They do not show the password."""
+    manifest = block("sql: {source: pms, query: SELECT 1 AS n}")
+    write(tmp_path, {"syncengine.yaml": SETTINGS, "manifests/m.yaml": manifest})
+    with pytest.raises(Problems) as refused:
+        load(load_project(folder=tmp_path, environ={"PMS": change(url)}))
+    (found,) = refused.value.found
+    code = ("bad-source", 8) if "password" in words else ("source-unreachable", 9)
+    assert (found.code, refused.value.exit_code, found.line) == (*code, 2)
+    assert found.message.startswith(f"pms: {words}")
+    assert PASSWORD not in found.message
+
+
+MATTERS = (
+    "CREATE TABLE matter (n VARCHAR(20), opened DATE, closed DATETIME, worked TIME, words VARCHAR(20))",
+    "INSERT INTO matter VALUES"
+    " ('M-1001', '0000-00-00', '2024-00-00 10:00:00', '100:30:00', 'one'),"
+    " ('M-1002', '2024-05-01', NULL, '-12:30:00', 'two'),"
+    " ('M-1003', NULL, '2024-05-01 09:00:00', '09:30:00', 'three')",
+)
+
+
+@pytest.fixture(scope="module")
+def mariadb_url() -> Iterator[str]:
+    """The URL of a database whose server cuts results short, as an administrator may have it."""
+    with mariadb.running() as url:
+        engine = sa.create_engine(url)
+        with engine.begin() as connection:
+            for statement in MATTERS:
+                connection.exec_driver_sql(statement)
+        engine.dispose()
+        yield url
+
+
+def test_dates_and_times_are_those_of_the_table(mariadb_url: str) -> None:
+    """A date that is none, which MariaDB may hold, is text as the server writes it; a time is a duration."""
+    rows = [row for _, row in sql_rows("pms", mariadb_url, "SELECT opened, closed, worked FROM matter ORDER BY n", {})]
+    assert [rows[0]["opened"], rows[0]["closed"]] == ["0000-00-00", "2024-00-00 10:00:00"]
+    assert [rows[1]["closed"], rows[2]["closed"]] == [None, datetime(2024, 5, 1, 9)]
+    assert [row["worked"] / timedelta(hours=1) for row in rows] == [100.5, -12.5, 9.5]
+
+
+def test_a_date_that_is_none_is_told_with_its_row(tmp_path: Path, mariadb_url: str) -> None:
+    """It is no instant, so a tag with it is an error; a template may leave it out."""
+
+    def desired(created: str) -> Desired:
+        source = "sql: {source: pms, query: SELECT * FROM matter WHERE opened IS NOT NULL}"
+        text = block(source, f"name: '{{{{ row.n }}}}', createdTimestamp: \"{created}\"")
+        write(tmp_path, {"syncengine.yaml": SETTINGS, "manifests/m.yaml": text})
+        return load(load_project(folder=tmp_path, environ={"PMS": mariadb_url}))
+
+    for created in ("{{ row.opened | utc }}", "{{ row.opened }}T00:00:00Z"):
+        with pytest.raises(Problems) as refused:
+            desired(created)
+        (error,) = refused.value.found
+        assert (error.file, error.line, error.data) == ("manifests/m.yaml", 3, ("pms", 1))
+        assert "0000-00-00" in error.message
+    made = desired("{% if row.opened | string > '0001' %}{{ row.opened | utc }}{% endif %}")
+    found = [tag(made, name).body.fields.get("createdTimestamp") for name in ("M-1001", "M-1002")]
+    assert found == [None, 1714521600000]
+
+
+def test_a_server_that_cuts_results_short_gives_all_rows(mariadb_url: str) -> None:
+    """Rows or words that a setting of the server leaves out would be removals that nobody asked for."""
+    limits = "?init_command=SET%20sql_select_limit=1,group_concat_max_len=5"
+    rows = sql_rows("pms", mariadb_url + limits, "SELECT n FROM matter ORDER BY n", {})
+    assert [row["n"] for _, row in rows] == ["M-1001", "M-1002", "M-1003"]
+    query = "SELECT GROUP_CONCAT(words ORDER BY n) AS words FROM matter"
+    assert [row["words"] for _, row in sql_rows("pms", mariadb_url + limits, query, {})] == ["one,two,three"]
