@@ -22,7 +22,6 @@ from syncengine.plan.planner import make_plan
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project.load import load_project
 from syncengine.project.model import Project as Settings
-from syncengine.resource import Recorded
 from syncengine.state.store import open_state
 from tests.support import warm
 from tests.support.git import commit_all, git
@@ -35,13 +34,8 @@ TIMEOUT_SECONDS = 60.0
 REPOSITORY = Path(__file__).parents[2]
 
 
-@dataclass(frozen=True)
-class Ended:
-    """The exit code and output of a process."""
-
-    code: int
-    out: str
-    err: str
+class Ended(warm.Ended):
+    """The exit code and output of a process, as JSON where it is."""
 
     @property
     def document(self) -> Json:
@@ -171,7 +165,16 @@ class Project:
     def rows(self) -> dict[str, Json]:
         """The rows of the state, without their origin and without ids chosen by the service."""
         with open_state(self.loaded().state, write=False) as state:
-            return {str(row.key): _recorded(row) for row in state.rows()}
+            return {
+                str(row.key): {
+                    "status": row.status.value,
+                    "doubtful": row.doubtful,
+                    "fields": dict(row.body.fields),
+                    "keywords": sorted(row.body.keywords),
+                    "metadata": dict(row.body.metadata),
+                }
+                for row in state.rows()
+            }
 
     def runs(self) -> list[Json]:
         """The runs of the history, the last one first."""
@@ -204,17 +207,6 @@ class Project:
         """The path and content of each file under the project."""
         found = (path for path in self.folder.rglob("*") if path.is_file())
         return {path.relative_to(self.folder).as_posix(): path.read_bytes() for path in found}
-
-
-def _recorded(row: Recorded) -> Json:
-    body = row.body
-    return {
-        "status": row.status.value,
-        "doubtful": row.doubtful,
-        "fields": dict(body.fields),
-        "keywords": sorted(body.keywords),
-        "metadata": dict(body.metadata),
-    }
 
 
 def ended(process: subprocess.Popen[str] | warm.Started) -> Ended:

@@ -75,7 +75,10 @@ class Service:
         """All resources, without the fields that the service chooses."""
         state = self.state()
         sections = ("tags", "categories", "activityTypes")
-        return {section: [_without_minted(held) for held in state[section]] for section in sections}
+        return {
+            section: [{name: value for name, value in held.items() if name not in MINTED} for held in state[section]]
+            for section in sections
+        }
 
     def tags(self) -> list[str]:
         return [tag["name"] for tag in self.holds()["tags"]]
@@ -119,10 +122,6 @@ class Service:
     def wait_for(self, operation: str, count: int = 1) -> None:
         """Wait until the service got `count` requests for `operation`."""
         eventually(lambda: self.asked().count(operation) >= count, self.asked)
-
-
-def _without_minted(held: Json) -> Json:
-    return {name: value for name, value in held.items() if name not in MINTED}
 
 
 @contextmanager

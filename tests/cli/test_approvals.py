@@ -387,8 +387,18 @@ def open_units(project: Project) -> dict[str, int]:
 
 
 def test_tags_of_unknown_visibility_need_one_approval_to_be_public(adopted: Project, service: Service) -> None:
-    """They are one unit of the gate. Other changes leave them unknown; after the approved apply, the rows are known to
-    be PUBLIC, until `adopt`."""
+    """They are one unit of the gate, whether the tag, the project file's defaults or a rename makes them public: a new
+    name is another tag, public unless the manifest says PRIVATE. Other changes leave them unknown; after the approved
+    apply, the rows are known to be PUBLIC, until `adopt`."""
+    for said in ({"visibility": "PUBLIC"}, {}):
+        adopted.wants(tags=[tag("NEW", previously=["ALPHA"], **said)])
+        assert open_units(adopted)["unknown-visibility"] == 1
+    adopted.wants(tags=[tag("NEW", previously=["ALPHA"], visibility="PRIVATE")])
+    assert "unknown-visibility" not in open_units(adopted)
+    adopted.settings("defaults: {tags: {visibility: PUBLIC}}")
+    adopted.wants(tags=[tag(name) for name in ADOPTED])
+    assert open_units(adopted) == {"unknown-visibility": 3}
+    adopted.settings()
     for words in ((), ("--reassert",)):
         adopted.wants(tags=[tag(name, description="more") for name in ADOPTED])
         assert adopted.apply_unapproved(*words).code == 0
@@ -418,25 +428,6 @@ def test_a_tag_created_without_visibility_is_recorded_as_public(project: Project
     project.settle(tags=[tag("NEW", visibility="PRIVATE")])
     project.wants(tags=public("NEW"))
     assert open_units(project) == {"tag/NEW": 1}
-
-
-def test_public_from_defaults_or_templates_needs_an_approval(adopted: Project) -> None:
-    """PUBLIC that a template takes from the project file's defaults has the same effect as in the tag's own line."""
-    block = "generate: [{forEach: {csv: ../list.csv}, tags: [{name: '{{ row.name }}'}]}]"
-    adopted.wants()
-    (adopted.folder / "manifests/all.yaml").write_text(block, encoding="utf-8")
-    adopted.settings("defaults: {tags: {visibility: PUBLIC}}")
-    assert open_units(adopted) == {"unknown-visibility": 3}
-
-
-@pytest.mark.parametrize("said", [{"visibility": "PUBLIC"}, {}], ids=["said", "by default"])
-def test_a_rename_to_a_public_name_needs_an_approval(said: dict[str, str], adopted: Project, service: Service) -> None:
-    """The new name is another tag, which the service makes public unless the manifest says PRIVATE."""
-    adopted.wants(tags=[tag("NEW", previously=["ALPHA"], **said)])
-    assert open_units(adopted)["unknown-visibility"] == 1
-    assert_refused(adopted.apply_unapproved(), service)
-    adopted.wants(tags=[tag("NEW", previously=["ALPHA"], visibility="PRIVATE")])
-    assert "unknown-visibility" not in open_units(adopted)
 
 
 def test_imported_rows_without_visibility_are_unknown(project: Project) -> None:

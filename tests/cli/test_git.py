@@ -16,6 +16,7 @@ from syncengine.plan.model import Tree
 from syncengine.plan.saved import load
 from syncengine.plan.saved import save as save_plan
 from syncengine.render.documents import SHOWN
+from tests.manifest.loading import write
 from tests.support.git import commit_all, git
 
 from .program import Ended, Project, tag
@@ -117,24 +118,18 @@ def test_an_uncommitted_manifest_may_be_committed_as_it_was(repository: Project,
     succeeds(repository, APPLY)
 
 
-def generates(project: Project, name: str) -> Path:
-    """Commit a manifest that generates tags of a file that no tree has, or of a part of a template."""
-    file = project.folder / name
-    file.parent.mkdir(exist_ok=True)
-    file.write_text("name\nROW-1\n" if file.suffix == ".csv" else "- {name: ROW-1}\n")
-    project.settings("dataFolders: [., ..]")
-    block = f"generate:\n  - forEach: {{csv: ../{name}}}\n    tags: [{{name: '{{{{ row.name }}}}'}}]\n"
-    manifest = ("rows.yaml", block) if file.suffix == ".csv" else ("t.yaml.j2", f"tags:\n{{% include '{name}' %}}")
-    (project.folder / "manifests" / manifest[0]).write_text(manifest[1])
-    commit_all(project.folder)
-    return file
-
-
 @pytest.mark.parametrize("name", ["ignored.csv", "data/ignored.csv", "../beyond/rows.csv", "ignored.j2"])
 def test_data_that_no_tree_has_is_an_input(repository: Project, service: Service, name: str) -> None:
     """A file that Git ignores is compared, wherever it is in the project, and one outside of the project. With
     `--base`, the plan is of the merged tree: it is refused on the branch, and applied once that is merged."""
-    file = generates(repository, name)
+    file = repository.folder / name
+    is_csv = file.suffix == ".csv"
+    repository.settings("dataFolders: [., ..]")
+    block = f"generate:\n  - forEach: {{csv: ../{name}}}\n    tags: [{{name: '{{{{ row.name }}}}'}}]\n"
+    template = f"tags:\n{{% include '{name}' %}}"
+    write(repository.folder, {"manifests/rows.yaml": block} if is_csv else {"manifests/t.yaml.j2": template})
+    write(repository.folder, {name: "name\nROW-1\n" if is_csv else "- {name: ROW-1}\n"})
+    commit_all(repository.folder)
     git(repository.folder, "checkout", "-q", "main")
     repository.commit("more.yaml", tags=[tag("THIRD-1")])
     git(repository.folder, "checkout", "-q", "topic")
@@ -176,22 +171,21 @@ def test_only_the_folder_of_the_project_counts(project: Project, tmp_path: Path,
     succeeds(project, APPLY)
 
 
-def forge(project: Project, tree: Tree) -> None:
-    """Replace the tree in the saved plan."""
-    path = project.folder / "saved.plan"
-    plan = load(path, SHOWN)
-    save_plan(replace(plan, basis=replace(plan.basis, tree=tree)), SHOWN, path)
-
-
 def test_a_forged_tree_is_no_option_for_git(repository: Project, service: Service, tmp_path: Path) -> None:
     """A tree such as `--output=FILE` must not make `git diff-tree` overwrite the file."""
     succeeds(repository, SAVE)
+    path = repository.folder / "saved.plan"
+    plan = load(path, SHOWN)
+
+    def forge(tree: Tree) -> None:
+        save_plan(replace(plan, basis=replace(plan.basis, tree=tree)), SHOWN, path)
+
     for name in ("a\0b", "x" * 5000):
-        forge(repository, Tree("0" * 40, {name: "digest"}))
+        forge(Tree("0" * 40, {name: "digest"}))
         assert_not_merged(repository, service, "files that are missing or different here")
     victim = tmp_path / "victim"
     victim.write_text("precious")
-    forge(repository, Tree(f"--output={victim}"))
+    forge(Tree(f"--output={victim}"))
     asked = service.asked()
     done = repository.run("apply", "saved.plan", "--format", "json")
     assert victim.read_text() == "precious"

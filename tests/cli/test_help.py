@@ -192,11 +192,7 @@ def test_colour_follows_variables_then_the_terminal(environ: dict[str, str], ter
 
 @pytest.mark.parametrize(
     ("words", "environ", "coloured"),
-    [
-        ("plan", {}, False),
-        ("plan", {"FORCE_COLOR": "1"}, True),
-        ("--no-color plan", {"FORCE_COLOR": "1"}, False),
-    ],
+    [("plan", {}, False), ("plan", {"FORCE_COLOR": "1"}, True), ("--no-color plan", {"FORCE_COLOR": "1"}, False)],
 )
 def test_a_pipe_has_colour_if_forced(project: Project, words: str, environ: dict[str, str], coloured: bool) -> None:
     """A report in a file never is."""

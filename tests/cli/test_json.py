@@ -154,17 +154,6 @@ def test_other_calls_to_the_service_print_one_document_on_errors(project: Projec
         assert "somebody" not in done.out + done.err
 
 
-@pytest.mark.parametrize("words", ["time list", "apply -y", "state rebind -y"])
-def test_each_command_warns_of_a_key_sent_in_clear_text(project: Project, service: Service, words: str) -> None:
-    """The warning is given for an http:// address other than this machine's own."""
-    project.settings(DELIVERING)
-    project.wants(tags=[tag("A")])
-    service.choose(holdSeconds=0)
-    open_to_all = service.url.replace("127.0.0.1", "0.0.0.0")
-    done = project.run(*words.split(), environ={"SYNCENGINE_BASE_URL": open_to_all})
-    assert (done.out + done.err).count("insecure-url") == 1
-
-
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

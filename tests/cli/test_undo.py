@@ -89,11 +89,7 @@ def test_an_undo_restores_rows_and_deletes_nothing(project: Project, service: Se
     rows = changed(project)
     document = undo(project)
     assert actions(document) == {"category/acme": "update", "tag/EDITED": "update", "tag/MADE": "retire"}
-    assert kinds(document) == {
-        "category/beta": "kept",
-        "activity-type/A2": "kept",
-        "tag/DROPPED": "managed",
-    }
+    assert kinds(document) == {"category/beta": "kept", "activity-type/A2": "kept", "tag/DROPPED": "managed"}
     now = project.rows()
     assert {address: now[address] for address in rows} == rows
     assert {address: now[address]["status"] for address in now.keys() - rows.keys()} == {

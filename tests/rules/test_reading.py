@@ -122,6 +122,9 @@ def test_all_errors_are_reported_at_once() -> None:
     assert [line for _, line in found(text)][:3] == [2, 3, 4]
 
 
+# --- where rules are found
+
+
 def rules_of(folder: Path, files: Files, environment: str | None = None) -> list[str]:
     """The name and place of each rule of a project with these files."""
     write(folder, {"manifests/a.yaml": "{}", **files})
@@ -181,6 +184,9 @@ def test_a_policy_that_cannot_be_read_is_an_error(tmp_path: Path, setting: str, 
     with pytest.raises(Problems) as problems:
         rules_of(tmp_path / "project", files)
     assert [each.code for each in problems.value.found] == [code]
+
+
+# --- both sides of a pull request
 
 
 def test_rules_of_both_sides_hold() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import itertools
 import signal
@@ -14,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.pace import WIDTH
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
@@ -298,22 +296,3 @@ def test_a_retry_by_hand_is_delivered_by_the_running_serve(estate: World) -> Non
 
     work(estate, watch)
     assert estate.ledger() == ["a", "b"]
-
-
-def test_replaced_configurations_do_not_stay_in_memory(estate: World) -> None:
-    """Only the last one stays, even without garbage collection of cycles."""
-    log = io.StringIO()
-
-    def watch() -> None:
-        for number in range(4):
-            eventually(lambda count=number: log.getvalue().count('"event":"leading"') > count)
-            if number < 3:
-                estate.settings(posted=f"  keep: {number + 31}d")
-        assert sum(isinstance(each, Delivery) for each in gc.get_objects()) <= 2
-
-    gc.collect()
-    gc.disable()
-    try:
-        work(estate, watch, stream=log)
-    finally:
-        gc.enable()
