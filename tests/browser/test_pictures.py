@@ -154,13 +154,6 @@ def test_the_comment_is_the_one_that_is_published(team: Clone) -> None:
     assert lasting(written) == lasting(shown)
 
 
-def commented(picture: bytes, comment: bytes) -> bytes:
-    """The PNG with a comment after its first 33 bytes, which are the signature and the header."""
-    text = b"tEXt" + comment
-    part = struct.pack(">I", len(comment)) + text + struct.pack(">I", zlib.crc32(text))
-    return picture[:33] + part + picture[33:]
-
-
 @pytest.mark.parametrize(
     ("made", "name", "width", "height", "scheme"),
     [
@@ -183,6 +176,8 @@ def test_a_picture_is_of_the_current_page(
     comment = f"Comment\0{says}".encode()
     if WRITES and not (file.exists() and comment in file.read_bytes()):
         with emulated(chromium, width, scheme, height or needed):
-            file.write_bytes(commented(chromium.get_screenshot_as_png(), comment))
+            new, part = chromium.get_screenshot_as_png(), b"tEXt" + comment
+        lengths = struct.pack(">I", len(comment)), struct.pack(">I", zlib.crc32(part))
+        file.write_bytes(new[:33] + lengths[0] + part + lengths[1] + new[33:])  # behind the signature and the header
     picture = file.read_bytes()
     assert (comment in picture, len(picture) <= LARGEST) == (True, True)

@@ -46,13 +46,14 @@ def test_a_report_goes_into_the_merged_pull_request_of_many(reported: Project, h
     assert "Applied 2 changes" in host.bodies()[0]
 
 
+UP = {"repo": {"full_name": "up/tags"}}
 UNRELATED = {
     "open": {"state": "open", "merged_at": None},
     "open on GitLab": {"state": "opened", "merged_at": None},
     "closed": {"state": "closed", "merged_at": None},
     "a fork": {"head": {"repo": {"full_name": "stranger/tags"}}, "source_project_id": 8},
     "a deleted fork": {"head": {"repo": None}, "source_project_id": None},
-    "a repository of the same network": {"base": {"repo": {"full_name": "up/tags"}}, "target_project_id": 1},
+    "another repository": {"base": UP, "head": UP, "source_project_id": 1, "target_project_id": 1},
     "another branch": {"base": {"ref": "production"}, "target_branch": "production"},
 }
 
