@@ -16,6 +16,7 @@ BAD: dict[str, Bad] = {
     "wrong indentation": ("tags:\n  - name: a\n   url: http://b\n", "yaml-syntax 3:4", "indentation"),
     "text behind a bar": ("tags:\n  - name: |a\n", "yaml-syntax 2:12", "next line"),
     "text behind an angle bracket": ("tags:\n  - name: > 5\n", "yaml-syntax 2:13", "next line"),
+    "a comment that hides a bracket": ("tags:\n  - {name: A, description: b #c}\n", "yaml-syntax 2:5", "` #` begins"),
     "colon before a comma": ("tags:\n  - {name: a, keywords: [b:, c]}\n", "yaml-syntax 2:27", "in brackets"),
     "starts with %": ("%a: b\ntags: []\n", "yaml-syntax 1:3", "`%YAML 1.2`"),
     "a tag with a bracket": ("tags:\n  - name: !a{} b\n", "yaml-syntax 2:13", "`!"),

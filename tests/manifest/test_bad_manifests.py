@@ -101,26 +101,22 @@ def test_an_unknown_category_is_reported_beside_other_errors(tmp_path: Path, bes
     assert len(codes) > is_told
 
 
-def test_an_error_in_a_mapping_names_its_key(tmp_path: Path) -> None:
-    """The message says `metadata.A`, not `metadata`, which is a valid mapping."""
-    text = "tags:\n  - {name: Alpha, metadata: {A: [1], Billing Group: {}, C: , D: x}}\n"
+def test_a_message_names_the_key_in_a_mapping_and_escapes_quotes(tmp_path: Path) -> None:
+    """Of `metadata.A`, not of `metadata`, which is valid; quotes are escaped where a quoted value has some."""
+    tags = "tags:\n  - {name: Alpha, metadata: {A: [1], Billing Group: {}, C: , D: x}}\n"
+    text = f"{tags}  - name: ' say \"hi\" \\'\n  - name: ' C:\\x'\n"
     assert [d.message for d in problems(tmp_path, {"manifests/m.yaml": text})] == [
         "`metadata.A` must be text, not a list",
         "`metadata.Billing Group` must be text, not a mapping",
         '`metadata.C` has no value: write "" to clear it, or remove the line',
+        '`name` must not start or end with blanks: " say \\"hi\\" \\\\"',
+        '`name` must not start or end with blanks: " C:\\x"',
     ]
     settings = "version: 1\nservice: {endpoints: {deleteTag: x}}\nvariables: {a: [1]}\n"
     assert [d.message for d in problems(tmp_path, {"syncengine.yaml": settings})] == [
         '`endpoints.deleteTag` must be a mapping, not the text "x"',
         "`variables.a` must be text, not a list",
     ]
-
-
-def test_quotes_in_a_quoted_value_are_escaped_in_messages(tmp_path: Path) -> None:
-    """This shows where the value ends. A backslash in a value without quotes is not escaped."""
-    text = "tags:\n  - name: ' say \"hi\" \\'\n  - name: ' C:\\x'\n"
-    shown = [d.message.partition(": ")[2] for d in problems(tmp_path, {"manifests/m.yaml": text})]
-    assert shown == ['" say \\"hi\\" \\\\"', '" C:\\x"']
 
 
 TEXT = "tags:\n  - name: A\r\n\n  - name: B"

@@ -80,6 +80,7 @@ def test_a_basis_is_not_used_for_other_levels_of_diagnostics(tmp_path: Path, fil
 
 DAMAGE = {
     "emptied": ": > cache.db",
+    "not a database": "yes nonsense | head -c 9999 > cache.db",
     "a folder": "rm cache.db; mkdir cache.db",
     "no folder": "rm -r ../cache; echo 'a file where the folder should be' > ../cache",
 }

@@ -94,11 +94,6 @@ def test_a_comment_that_cuts_an_unquoted_text_is_reported(tmp_path: Path, text: 
     assert [(d.code, d.line, d.column) for d in found] == [("comment-in-text", 3, 18)] * count
 
 
-def test_a_comment_that_hides_a_bracket_is_the_reported_error(tmp_path: Path) -> None:
-    (found,) = problems(tmp_path, {"manifests/m.yaml": "tags:\n  - {name: Alpha, description: case #12}\n"})
-    assert (found.code, found.line, "` #` begins a comment" in found.message) == ("yaml-syntax", 2, True)
-
-
 @pytest.mark.parametrize("year", [1999, 2999])
 def test_the_message_about_an_end_is_true_before_and_after_it(tmp_path: Path, year: int) -> None:
     """Diagnostics are cached until the file changes, so their messages must not depend on the day."""

@@ -72,3 +72,9 @@ def talk(script: tuple[Reply, ...], scene: Callable[[Scripted, Client], Awaitabl
 async def once(server: Scripted, caller: Client) -> tuple[Answer, int]:
     """The answer to one call, and how many requests it took."""
     return await caller.call(UPSERT_TAGS, {"tags": []}), len(server.heard)
+
+
+def answer_to(*script: Reply, **given: Any) -> Answer:
+    """The answer to a call at whose attempts the server replies so."""
+    answer: Answer = talk(script, once, **given)[0]
+    return answer

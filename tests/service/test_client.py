@@ -32,7 +32,7 @@ from tests.dripping import BODY, HEADERS, dripping
 from tests.support.ports import unused_port
 
 from .scripted import CUT, OK, Reply, Scripted, saying, serving
-from .talking import AT_ONCE, BUSY, KEY, client, key, once, talk, talking
+from .talking import AT_ONCE, BUSY, KEY, answer_to, client, key, once, talk, talking
 
 NOON = 1_700_000_000.0
 
@@ -158,14 +158,6 @@ def test_retry_after_is_seconds_or_an_http_date(header: str | None, seconds: flo
     assert retry_after(header, NOON) == seconds
 
 
-def test_retry_after_replaces_the_back_off() -> None:
-    """Here by a date, and the clock stands just before it."""
-    waits: list[float] = []
-    script = (Reply(429, b"", {"Retry-After": "Tue, 14 Nov 2023 22:13:21 GMT"}), OK)
-    talk(script, once, on_retry=lambda operation, why, wait: waits.append(wait), now=lambda: NOON + 0.98)
-    assert waits == [pytest.approx(0.02)]
-
-
 @pytest.mark.parametrize(("header", "shown"), [("301", "301"), ("1e400", "inf")])
 def test_a_retry_after_beyond_five_minutes_ends_the_call(header: str, shown: str) -> None:
     answer, requests = talk((Reply(503, b"", {"Retry-After": header}), OK), once)
@@ -174,12 +166,17 @@ def test_a_retry_after_beyond_five_minutes_ends_the_call(header: str, shown: str
         assert f"it asks for a retry in {shown} s, but a call may take 300 s in all" in text
 
 
-def test_the_back_off_grows() -> None:
+def test_each_wait_is_twice_the_one_before_unless_the_service_asks_for_another() -> None:
+    """Here it asks by a date, and the clock stands just before it."""
     waits: list[float] = []
-    talk((Reply(503, b""),), once, on_retry=lambda operation, why, wait: waits.append(wait))
+    answer_to(Reply(503, b""), on_retry=lambda operation, why, wait: waits.append(wait))
     assert len(waits) == ATTEMPTS - 1
     for number, wait in enumerate(waits):
         assert 0.001 * 2**number <= wait <= 0.001 * (2**number + 1)
+    waits.clear()
+    asking = Reply(429, b"", {"Retry-After": "Tue, 14 Nov 2023 22:13:21 GMT"})
+    answer_to(asking, OK, on_retry=lambda operation, why, wait: waits.append(wait), now=lambda: NOON + 0.98)
+    assert waits == [pytest.approx(0.02)]
 
 
 # --- the breaker and the stop
@@ -250,7 +247,7 @@ def test_401_repeats_the_call_once_with_the_key_as_it_is_now_in_its_file() -> No
 def test_an_echoed_key_is_never_shown(status: int) -> None:
     told: list[str] = []
     reply = Reply(status, b'{"message": "key s3cret-key is wrong", "s3cret-key": 1}', AT_ONCE)
-    answer, _ = talk((reply,), once, on_retry=lambda operation, why, wait: told.append(why))
+    answer = answer_to(reply, on_retry=lambda operation, why, wait: told.append(why))
     assert KEY not in repr(answer) + answer.summary + repr(told)
     assert "***" in answer.text
 
@@ -261,16 +258,11 @@ MASKED = [{"index": 1, "errorDescription": "of ***"}]
 
 def test_the_key_is_masked_in_messages_but_not_in_the_data_of_a_success() -> None:
     """A key such as `sandbox` may be part of a tag's name, so a success masks only the error descriptions of items."""
-    data = [
-        talk((saying(document, status),), once)[0].data for document, status in ((DESCRIBED, 400), (DESCRIBED, 200))
-    ]
-    assert data == [{"message": "*** may not", "errors": MASKED, "id": "***-7"}, {**DESCRIBED, "errors": MASKED}]
-    listed, _ = talk((saying([{"groupId": KEY}]),), once)
-    assert listed.data == [{"groupId": KEY}]
-    typed, _ = talk((Reply(400, b"no", {"Content-Type": f"text/{KEY}"}),), once)
-    assert typed.summary == "400 (text/***, 2 bytes)"
-    cut, _ = talk((Reply(400, b"x" * 295 + b" s3cret-key and more"),), once)
-    assert "s3c" not in cut.text
+    assert answer_to(saying(DESCRIBED, 400)).data == {"message": "*** may not", "errors": MASKED, "id": "***-7"}
+    assert answer_to(saying(DESCRIBED)).data == {**DESCRIBED, "errors": MASKED}
+    assert answer_to(saying([{"groupId": KEY}])).data == [{"groupId": KEY}]
+    assert answer_to(Reply(400, b"no", {"Content-Type": f"text/{KEY}"})).summary == "400 (text/***, 2 bytes)"
+    assert "s3c" not in answer_to(Reply(400, b"x" * 295 + b" s3cret-key and more")).text
 
 
 @pytest.mark.parametrize(
@@ -278,10 +270,8 @@ def test_the_key_is_masked_in_messages_but_not_in_the_data_of_a_success() -> Non
 )
 def test_a_key_is_masked_however_its_letters_are_escaped(spelt: str) -> None:
     r"""As in JSON, a URL or HTML: some services write `\/` or `\u002F` for `/`, and pages of gateways `&#x2F;`."""
-    answer, _ = talk(
-        (Reply(400, f"<p>no access with {spelt}, {{".encode()),), once, key=lambda *, fresh=False: 'a/b"c+='
-    )
-    assert answer.text == "<p>no access with ***, {"
+    reply = Reply(400, f"<p>no access with {spelt}, {{".encode())
+    assert answer_to(reply, key=lambda *, fresh=False: 'a/b"c+=').text == "<p>no access with ***, {"
 
 
 # --- the values of answers
@@ -306,16 +296,14 @@ def test_a_key_is_masked_however_its_letters_are_escaped(spelt: str) -> None:
 )
 def test_the_data_of_an_answer(reply: Reply, data: object, understood: bool) -> None:
     """Parsed JSON, None for an empty body, or not understood; the content type is ignored."""
-    answer, _ = talk((reply,), once)
+    answer = answer_to(reply)
     assert answer.ok
     assert (answer.data, answer.understood) == (data, understood)
 
 
 def test_text_of_the_service_is_one_short_printable_line() -> None:
-    page = b"<html>\r\n\x1b[31m\x07" + b"words " * 1000
-    answer, _ = talk((Reply(400, page),), once)
-    assert len(answer.text) <= 301
-    assert answer.text.isprintable()
+    text = answer_to(Reply(400, b"<html>\r\n\x1b[31m\x07" + b"words " * 1000)).text
+    assert (len(text) <= 301, text.isprintable()) == (True, True)
 
 
 # --- connections
@@ -440,7 +428,7 @@ def test_an_answer_that_is_too_large_is_not_read(large: Callable[[], Reply]) -> 
 
 
 def test_an_answer_of_the_largest_size_is_read() -> None:
-    answer, _ = talk((packed(b'"' + b"x" * (LARGEST - 2) + b'"'),), once)
+    answer = answer_to(packed(b'"' + b"x" * (LARGEST - 2) + b'"'))
     assert (len(str(answer.data)), answer.understood) == (LARGEST - 2, True)
 
 
