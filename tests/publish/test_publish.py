@@ -293,8 +293,8 @@ def test_a_write_with_unknown_outcome_is_told_as_what_it_did(project: Project, h
 
 
 def test_outputs_are_handed_to_later_steps_and_jobs(project: Project, github: Imitation) -> None:
-    """Outputs are appended to GitHub's output file and written to the --dotenv file: of a plan, of the report of its
-    apply, of a plan that needs an approval, and of errors, which replace the plan in the comment."""
+    """Appended to GitHub's output file and written to the --dotenv file: those of a plan, of the report of its apply,
+    of a plan that needs an approval or has that of the project file, and of errors, which replace the plan."""
     file, dotenv = project.folder / "outputs", project.folder / "plan.env"
 
     def outputs(run: int) -> str:
@@ -310,22 +310,18 @@ def test_outputs_are_handed_to_later_steps_and_jobs(project: Project, github: Im
     project.wants(tags=[tag("OTHER-1")])
     planned(project)
     assert "remove=2\ngate=true\n" in outputs(3)
-    assert json.loads((project.folder / "plan.json").read_text())["gate"]["approve"] in github.bodies()[0]
+    approve = json.loads((project.folder / "plan.json").read_text())["gate"]["approve"]
+    assert approve in github.bodies()[0]
+    assert project.run("plan", "--out", "plan.json").code == 0
+    project.settings("approvals:", f"  - {approve}")
+    assert "gate=false\n" in outputs(4)
+    assert "Approved: syncengine.yaml:8" in github.bodies()[0]
     (project.folder / "manifests/all.yaml").write_text("tags: [{nam: x}]\n")
     planned(project, code=8)
-    assert outputs(4).startswith("has_changes=false\n")
+    assert outputs(5).startswith("has_changes=false\n")
     (body,) = github.bodies()
     assert "### No plan: " in body
     assert "to create" not in body
-
-
-def test_a_saved_plan_is_published_with_the_approvals_of_the_project(project: Project, github: Imitation) -> None:
-    assert project.run("apply", "-y").code == 0
-    project.wants(tags=[tag("OTHER-1")])
-    plan = project.run("plan", "--out", "plan.json", "--format", "json").document
-    project.settings("approvals:", f"  - {plan['gate']['approve']}")
-    published(project, github)
-    assert "Approved: syncengine.yaml:8" in github.bodies()[0]
 
 
 def test_a_lone_surrogate_is_published_as_an_escape(project: Project, github: Imitation) -> None:
@@ -383,28 +379,17 @@ def test_a_dry_run_prints_the_comment_and_sends_nothing(project: Project, host: 
     assert host.requests == []
 
 
-def test_a_plan_uses_the_length_that_github_allows(project: Project, github: Imitation) -> None:
-    """Its unit is a half of a pair of UTF-16. The approval of the gate is not cut."""
-    project.wants(tags=[tag("STAYS-1"), *(tag(f"LOST-{n}") for n in range(30))])
-    assert project.run("apply", "-y").code == 0
-    temples = "🏛" * 40
-    made = [tag(f"NEW-{n}", description=f"{n} {temples} {n * n}", metadata={f"m{n % 89}": f"{n}"}) for n in range(600)]
-    project.wants(tags=[tag("STAYS-1"), *made])
-    planned(project)
-    published(project, github)
-    (body,) = github.bodies()
-    assert github.most - 2_000 < len(body.encode("utf-16-le")) // 2 <= github.most
-    assert json.loads((project.folder / "plan.json").read_text())["gate"]["approve"] in body
-
-
-def test_errors_use_the_length_that_the_host_allows(project: Project, host: Imitation) -> None:
-    diagnosed(project, *(f"No. {n}: {'words ' * 20}" for n in range(2_000)))
+def test_a_comment_uses_the_length_that_the_host_allows(project: Project, host: Imitation) -> None:
+    """The unit of GitHub is a half of a pair of UTF-16."""
+    diagnosed(project, *(f"No. {n}: {'words ' * 20}{'🏛' * 20}" for n in range(2_000)))
     published(project, host)
     (body,) = host.bodies()
     shown = len(set(re.findall(r"No\. (\d+):", body)))
-    assert len(body) <= host.most
-    assert shown == 2_000 if host.kind == "gitlab" else 300 < shown < 2_000
-    assert ("**Shortened" in body) is (host.kind == "github")
+    if host.kind == "gitlab":
+        assert (shown, "**Shortened" in body) == (2_000, False)
+    else:
+        assert host.most - 2_000 < len(body.encode("utf-16-le")) // 2 <= host.most
+        assert (200 < shown < 2_000, "**Shortened" in body) == (True, True)
 
 
 def test_lines_are_linked_as_the_project_file_says(project: Project, github: Imitation) -> None:
