@@ -18,7 +18,6 @@ HOSTILE = '<img src=x onerror="document.title=\'owned\'"> & "T"'
 
 
 def test_the_page_shows_what_the_service_holds(console: Console) -> None:
-    """The page shows tags with category, keywords and metadata, categories, activity types, and requests."""
     category = {"externalId": "acme", "label": "ACME Corp."}
     made = console.connector.post("/tagcategory/batch", json={"tagCategories": [category]}).json()
     tag = {"name": "ACME-0042", "additionalKeywords": ["EP 1"], "metadata": {"Client": "ACME"}}
@@ -105,7 +104,6 @@ def test_updates_keep_what_a_person_opened_or_typed(console: Console) -> None:
 
 
 def test_names_are_text_wherever_they_come_from(console: Console) -> None:
-    """Markup in tags, narratives, messages and addresses is shown as text, and `javascript:` is no link."""
     console.ask("/tag", {"name": HOSTILE, "url": "javascript:document.title='owned'", "description": HOSTILE})
     console.ask("/healthcheck/failure/notify", {"errorType": "UNKNOWN", "userErrorMessage": HOSTILE})
     console.ask("/team/managed/config", {"connectorType": HOSTILE})
@@ -120,7 +118,6 @@ def test_names_are_text_wherever_they_come_from(console: Console) -> None:
 
 
 def test_the_page_says_when_the_sandbox_is_gone(console: Console) -> None:
-    """While the sandbox does not respond, the page says so, since what it shows is old."""
     console.open()
     console.browser.execute_cdp_cmd("Network.enable", {})
     conditions = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}

@@ -132,7 +132,6 @@ def test_filters_by_action_kind_and_file_add_up(page: Page) -> None:
 
 
 def test_changes_that_wait_are_behind_one_line_and_have_a_filter(page: Page) -> None:
-    """In a plan of a pull request, waiting changes are folded; search opens them, and a filter selects by origin."""
     plan = plan_of(reviewed(1), reviewed(2), reviewed(3))
     page.open(replace(plan, compared=Base("origin/main", "c0ffee", {"tag/ACME-2": MERGED, "tag/ACME-3": MERGED})))
     assert page.rows() == ["ACME-1"]

@@ -375,7 +375,6 @@ def forge(request: pytest.FixtureRequest, tmp_path: Path, roles: dict[str, str])
 
 
 def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forge) -> None:
-    """A pull request is planned, commented, merged and applied as reviewed; its revert is applied likewise."""
     proposed = forge.propose("change", tag("NEW-1", description="Opposition"))
     planned = forge.run("plan", proposed)
     assert "### Plan: 1 to create; 9 unchanged; 1 request." in forge.comment()
@@ -432,7 +431,6 @@ def test_jobs_without_secrets_plan_in_git_only(forge: Forge) -> None:
 
 
 def test_a_forged_plan_is_neither_published_nor_kept(forge: Forge) -> None:
-    """A plan that the branch committed or linked as `plan.json` fails the job and is not published."""
     folder = forge.author.folder
     done = forge.author.run("plan", "--format", "json", environ={"SYNCENGINE_STATE": forge.state})
     assert done.document["changes"] == []

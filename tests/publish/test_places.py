@@ -145,7 +145,6 @@ OTHERS = {
 def test_a_run_after_another_without_a_place_writes_nothing(
     project: Project, github: Imitation, pulls: list[object]
 ) -> None:
-    """A run after one without exactly one pull request of this repository at its commit writes no comment."""
     github.number = 4
     assert not said(after(project, github, pull_requests=pulls), github)
 

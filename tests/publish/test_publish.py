@@ -85,7 +85,6 @@ def test_a_comment_of_a_person_is_never_overwritten(project: Project, host: Imit
 
 
 def test_an_older_run_that_comes_later_writes_nothing(project: Project, host: Imitation) -> None:
-    """An older run, or a repeat of it, does not overwrite the comment of a newer one."""
     publish(project, host, run=5)
     (body,) = host.bodies()
     done = publish(project, host, run=4, GITHUB_RUN_ATTEMPT="3", CI_JOB_ID="99999")
@@ -153,7 +152,6 @@ def test_duplicates_of_a_race_become_one(project: Project, github: Imitation) ->
 def test_two_jobs_at_once_end_with_one_comment(
     project: Project, github: Imitation, runs: tuple[int, int], there: bool
 ) -> None:
-    """Two parallel processes against a slow host leave one comment, with the text of the newest run."""
     if there:
         publish(project, github, run=6)
     github.hold = {"GET": 0.05, "POST": 0.2, "PATCH": 0.2}
@@ -186,7 +184,6 @@ def test_what_an_older_run_writes_over_the_newest_is_replaced(project: Project, 
 
 
 def test_with_a_token_that_only_reads_the_text_is_in_the_summary(project: Project, host: Imitation) -> None:
-    """With a token that may only read, `publish` exits with 0 and writes to the job's summary, or to its output."""
     host.reads_only = True
     summary = project.folder / "summary"
     done = publish(project, host, GITHUB_STEP_SUMMARY=str(summary))
@@ -281,7 +278,6 @@ def test_each_limit_has_its_wait(status: int, headers: dict[str, str], words: st
 
 @pytest.mark.parametrize("executed", [True, False])
 def test_a_write_with_unknown_outcome_is_told_as_what_it_did(project: Project, host: Imitation, executed: bool) -> None:
-    """After a write whose answer was lost there is one comment, and its word is that of the write."""
     for run, word in ((1, "Created"), (2, "Updated")):
         lost = [Trouble(502, method, 1, LATER, b"<html>bad gateway", executed) for method in ("POST", "PATCH", "PUT")]
         host.troubles = lost
@@ -363,7 +359,6 @@ def test_a_file_that_no_plan_is_like_is_refused(
 
 
 def test_a_file_that_is_not_there_is_named(project: Project, github: Imitation) -> None:
-    """A missing file is a usage error, as with all commands that read a file."""
     (project.folder / "plan.json").unlink()
     refused(project, github, 64, "plan.json: no such file or folder")
 
@@ -393,7 +388,6 @@ def test_a_comment_uses_the_length_that_the_host_allows(project: Project, host: 
 
 
 def test_lines_are_linked_as_the_project_file_says(project: Project, github: Imitation) -> None:
-    """The link template of the project file is used; if the project file is invalid, the host's own is."""
     project.settings("links: {blob: 'https://code.example/acme/{commit}/{file}?at={line}'}")
     published(project, github)
     link = f"[`manifests/all.yaml:2`](<https://code.example/acme/{1:040x}/manifests/all.yaml?at=2>)"

@@ -32,8 +32,6 @@ def clone(tmp_path: Path) -> Clone:
     made, remote = made_once("forge", _make), tmp_path / "origin.git"
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     clone = Clone(tmp_path / "clone")
-    config = clone.folder / ".git" / "config"
-    lines = config.read_text().splitlines(keepends=True)
-    config.write_text("".join(f"\turl = file://{remote}\n" if "\turl = " in line else line for line in lines))
+    clone.git("remote", "set-url", "origin", f"file://{remote}")
     clone.git("status")  # git need not read files again that are as they were
     return clone

@@ -170,7 +170,6 @@ def test_names_and_ids_of_every_kind_are_compared(tmp_path: Path, name: str, for
 
 
 def test_a_file_whose_filter_fails_is_named(two: Clone) -> None:
-    """A file of the base whose filter fails is read unfiltered, with a warning that names it."""
     two.git("config", "filter.broken.clean", "cat")
     two.git("config", "filter.broken.smudge", "false")
     two.git("config", "filter.broken.required", "true")
@@ -352,13 +351,11 @@ def test_a_large_removal_needs_an_approval_without_the_state(fork: Clone) -> Non
 
 
 def test_a_plan_without_the_state_cannot_be_saved(fork: Clone) -> None:
-    """--no-state with --out, or without --base, is a usage error."""
     assert fork.run("plan", "--base", "origin/main", "--no-state", "--out", "p").code == 64
     assert fork.run("plan", "--no-state").code == 64
 
 
 def test_renames_and_categories_are_compared_as_they_were_applied(fork: Clone) -> None:
-    """Without a state, a removed category deletes its tags, and a tag with `previously` is compared as a rename."""
     fork.merge_unapplied(
         live="tags: []\n",
         groups="tagCategories: [{externalId: g, label: G}]\ntags: [{name: In g, category: g}, {name: Old one}]\n",
@@ -369,7 +366,6 @@ def test_renames_and_categories_are_compared_as_they_were_applied(fork: Clone) -
 
 
 def test_an_equal_source_is_read_once_for_both_sides(clone: Clone) -> None:
-    """A source that both sides read in the same way is requested once, even if its block moved to another line."""
     block = "generate:\n  - forEach: {http: {source: crm, path: matters}}\n    tags: [{name: '{{ row.name }}'}]\n"
     settings = PROJECT + "sources: {crm: {http: {url: {env: CRM}}}}\n"
     clone.merge_unapplied(settings=settings, live=block)

@@ -31,7 +31,6 @@ def gate(clone: Clone) -> Json:
 
 
 def test_own_removals_trip_the_gate(eight: Clone) -> None:
-    """Too many removals of the pull request exit with 4, and with 2 once they are approved."""
     eight.commit(tags=wanted(*NAMES[:5]))
     found = gate(eight)
     assert found["trippedBy"] == ["pull-request"]
@@ -118,7 +117,6 @@ def test_settings_of_the_head_are_used_and_their_changes_are_shown(eight: Clone)
 
 
 def test_a_waiting_removal_that_is_made_differently_is_the_pull_requests(eight: Clone) -> None:
-    """A waiting removal becomes the pull request's if it forgets the tag that the base would retire."""
     eight.merge_unapplied(tags=wanted(*NAMES[:7]))
     eight.commit(settings=PROJECT.replace("retire", "forget"))
     assert origins(eight.plan()) == {"tag/Hart": "pull-request"}
@@ -146,7 +144,6 @@ def test_apply_holds_a_loosened_limit_back_until_the_next_one(loosened: Clone) -
 
 
 def test_a_refused_or_partial_apply_loosens_nothing(loosened: Clone) -> None:
-    """A raised limit stays ineffective after an apply that was refused or had --target."""
     loosened.commit(more=wanted("New"))
     loosened.apply("--target", "tag/New")
     for _ in range(2):
@@ -215,7 +212,6 @@ def test_a_rule_asks_for_the_approval_of_waiting_changes(clone: Clone) -> None:
 
 @pytest.mark.parametrize("most", [0, 1])
 def test_a_rule_of_the_whole_plan_judges_both_sides(clone: Clone, most: int) -> None:
-    """A rule for the whole plan is attributed to the pull request, even if some of the changes are waiting."""
     rule = f"rules: [{{name: many, for: plan, approve: plan.summary.create > {most}}}]"
     clone.merge_unapplied(rules=rule, more=tags(Finn="one"))
     clone.commit(other=tags(Gray="one"))

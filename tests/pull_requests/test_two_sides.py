@@ -173,7 +173,6 @@ def test_moving_between_files_is_no_change(clone: Clone) -> None:
 
 @pytest.mark.parametrize("more", [(), ("--no-state",)])
 def test_the_first_pull_request_of_a_project_is_all_its_own(forge: Forge, more: tuple[str, ...]) -> None:
-    """If the base has no project, all changes are the pull request's, with a `base-without-project` note."""
     clone = forge.clone("clone")
     (clone.folder / "README").write_text("one")
     clone.commit()
@@ -193,7 +192,6 @@ BROKEN = {
 
 @pytest.mark.parametrize("file", BROKEN)
 def test_a_base_that_is_invalid_leaves_everything_to_the_pull_request(clone: Clone, file: str) -> None:
-    """If the base is invalid, all changes are the pull request's, with a warning that names the file and line."""
     clone.merge_unapplied(**BROKEN[file])
     clone.commit(settings=PROJECT, rules="rules: []\n", tags=tags(**FIRST | {"Cole": "two"}))
     plan = clone.plan()

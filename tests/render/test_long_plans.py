@@ -193,7 +193,6 @@ ODD = {
 @in_short
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
 def test_a_removal_unlike_the_others_comes_first(odd: Body, render: Callable[[Plan], str]) -> None:
-    """A removed tag with another field, more keywords or metadata comes first, in every kind of removal."""
     tags = [along(f"T-{n:02}", 7, Body(fields={"visibility": "PUBLIC"})) for n in range(60)]
     tags.insert(30, along("ODD", 7, odd))
     shown = [render(plan_of(gone(7), *tags))]

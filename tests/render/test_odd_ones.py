@@ -345,7 +345,6 @@ SHORT = (field("description", None, "A matter"), field("excludeTagNameKeyword", 
 
 @in_short
 def test_a_short_row_counts_the_fields_that_it_leaves_out(render: Callable[[Plan], str]) -> None:
-    """A short row counts the fields that it omits and mentions --verbose; the HTML page shows all fields."""
     shown = render(plan_of(creating("T-1", *SHORT, *MORE, keywords_added=("T-1",))))
     is_whole = "https://pms.example.com/T-1" in shown
     assert ("… 2 more fields" in shown) is not is_whole

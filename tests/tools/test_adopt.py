@@ -108,7 +108,6 @@ def test_an_invalid_file_is_an_error_with_its_place(project: Project, name: str,
 
 
 def test_a_list_of_matters_needs_a_column_called_name(project: Project) -> None:
-    """If the column `name` is missing, the error suggests the likely column and names the documentation."""
     header = "Matter No."
     found = adopt(project, "a.csv", f"Title,{header}\nx,A-1\n", code=8)["diagnostics"]
     said = f'there is no field "{header}"; if it has the names of the tags, write `name` there (docs/moving.md)'

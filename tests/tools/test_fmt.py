@@ -137,7 +137,6 @@ def test_files_are_written_once(tmp_path: Path) -> None:
 
 
 def test_check_and_diff_write_nothing(tmp_path: Path) -> None:
-    """`--check` exits with 1 if a file would change, `--diff` shows the change, and both write nothing."""
     file = project(tmp_path)
     assert fmt(tmp_path, "--check")[:2] == (1, "Would format manifests/m.yaml\n")
     code, out, _ = fmt(tmp_path, "--diff")

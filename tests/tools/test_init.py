@@ -157,7 +157,6 @@ def test_data_is_copied_as_it_is(tmp_path: Path, encoding: str) -> None:
 
 
 def test_the_next_commands_can_be_pasted(tmp_path: Path) -> None:
-    """`init` prints the next commands in order, quoted for the shell."""
     err = run(tmp_path, "init", "my proj").err
     commands = ["plan", "apply", "connector check", "adopt tags.csv", "init --ci github"]
     places = [err.index(f"`syncengine -C 'my proj' {command}`") for command in commands]
@@ -234,7 +233,6 @@ def test_a_table_that_no_plan_would_take_or_whose_identity_is_unclear_is_refused
 
 
 def test_the_command_that_names_the_identity_can_be_pasted(tmp_path: Path) -> None:
-    """The suggested command repeats the given one with a usable --key, and works."""
     (tmp_path / "my matters.csv").write_text("Matter No.,Our ref,Client\n1,x'y,A\n2,z,A\n")
     options = ["my proj", "--from-csv", "my matters.csv", "--ci", "gitlab", "--install", "x==1"]
     done = run(tmp_path, "init", *options)
@@ -311,7 +309,6 @@ def test_other_columns_are_no_status(tmp_path: Path, column: str) -> None:
     ("name", "inside"), [("a.ods", "application/vnd.oasis.opendocument.spreadsheet"), ("a.xlsx", "x")]
 )
 def test_a_spreadsheet_is_recognised_whatever_its_bytes(tmp_path: Path, name: str, inside: str) -> None:
-    """The error says to save it as CSV."""
     with zipfile.ZipFile(tmp_path / name, "w") as file:
         file.writestr("mimetype", inside)
         file.writestr("xl/workbook.xml" if name == "a.xlsx" else "content.xml", b"\x81\x8d\xff")
