@@ -24,12 +24,6 @@ class Receiver:
     holding: threading.Event = field(default_factory=threading.Event)
     """While this event is cleared, callers wait for their answer."""
 
-    def heard(self, payload: dict[str, Any]) -> tuple[int, str] | None:
-        answer = self.answers.popleft() if self.answers else (200, "")
-        self.calls.append(payload)
-        self.holding.wait()
-        return answer
-
     def called(self, times: int) -> list[dict[str, Any]]:
         return eventually(lambda: self.calls if len(self.calls) >= times else [])
 
@@ -41,7 +35,9 @@ def receiving() -> Iterator[Receiver]:
             if self.command != "POST":  # a probe
                 self.say(501)
                 return
-            answer = receiver.heard(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            answer = receiver.answers.popleft() if receiver.answers else (200, "")
+            receiver.calls.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            receiver.holding.wait()
             if answer is None:
                 self.close_connection = True
                 return

@@ -94,29 +94,24 @@ def test_a_group_that_was_given_up_can_be_answered_again(url: str) -> None:
 
 
 def test_an_attempt_that_died_is_in_the_story_after_the_next(url: str) -> None:
-    """It has its own time and an unknown outcome."""
+    """It has its own time and an unknown outcome. Once the group was refused twice with different messages, an
+    acceptance of the older verdict does not end the wait of the newer, as the user must get the last one."""
     now = 1.0
     with open_inbox(url, write=True, now=lambda: now) as inbox:
         inbox.begin(inbox.receive(OFFER), "ledger")
         now = 2.0
         entry = inbox.receive(OFFER)
         inbox.begin(entry, "ledger")
-        inbox.ended(entry, "ledger", DeliveryStatus.ACCEPTED)
+        inbox.ended(entry, "ledger", DeliveryStatus.REFUSED)
         attempts = [(event.at, event.sink, event.outcome) for event in inbox.story("g1") if event.kind == "attempt"]
-        assert attempts == [(1.0, "ledger", "unknown"), (2.0, "ledger", "accepted")]
+        assert attempts == [(1.0, "ledger", "unknown"), (2.0, "ledger", "refused")]
         assert entry_of(inbox).deliveries[0].attempts == 2
-
-
-def test_an_acceptance_of_an_older_verdict_does_not_end_the_wait_of_a_newer(url: str) -> None:
-    """The group was refused twice with different messages, and the user must get the last one."""
-    now = 1.0
-    with open_inbox(url, write=True, now=lambda: now) as inbox:
         for words in ("Assign a tag.", "Matter X is closed."):
             inbox.decide(inbox.receive(OFFER), REFUSED, words, waits=True)
             now += 1
-        inbox.acknowledged("g1", REFUSED, decided=1.0)
+        inbox.acknowledged("g1", REFUSED, decided=2.0)
         (waiting,) = inbox.waiting()
-        assert (waiting.message, waiting.decided) == ("Matter X is closed.", 2.0)
+        assert (waiting.message, waiting.decided) == ("Matter X is closed.", 3.0)
         inbox.acknowledged("g1", REFUSED, decided=waiting.decided)
         assert list(inbox.waiting()) == []
 
