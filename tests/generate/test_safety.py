@@ -120,11 +120,6 @@ def test_each_source_of_one_line_is_guarded_and_so_is_a_lookup(project: Project)
     assert "names.csv has no rows, but had 2 rows at the last apply" in done.err + done.out
 
 
-def test_a_section_that_came_to_nothing_names_its_source(tmp_path: Path) -> None:
-    (found,) = problems(tmp_path, {"r.csv": "n\n", "manifests/m.yaml.j2": loop()})
-    assert (found.code, found.message.endswith("(no rows in r.csv)")) == ("null-value", True)
-
-
 def test_rows_are_remembered_after_an_incomplete_apply(project: Project, service: Service) -> None:
     templated(project, GUARDED["keywords"][0], **{"r.csv": "n\nROW-1\nROW-2\n"})
     service.fault("upsertTags", itemErrors=[{"index": 1, "errorDescription": "no such thing"}])
@@ -186,7 +181,12 @@ def test_a_plan_depends_on_variables(project: Project, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_none_is_told_as_what_it_is(tmp_path: Path) -> None:
-    """A circle of links and a pipe are told in our own words, also where a template is included."""
+    """A circle of links and a pipe are told in our own words, also where a template is included. A section that came to
+    nothing names its source."""
+    (found,) = problems(tmp_path, {"r.csv": "n\n", "manifests/m.yaml.j2": loop()})
+    assert (found.code, found.message.endswith("(no rows in r.csv)")) == ("null-value", True)
+    for name in ("r.csv", "manifests/m.yaml.j2"):
+        (tmp_path / name).unlink()
     os.mkfifo(tmp_path / "r.csv")
     (found,) = problems(tmp_path, {"manifests/m.yaml": block("csv: ../r.csv")})
     assert found.message == "../r.csv: this is not a regular file"

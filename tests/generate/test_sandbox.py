@@ -193,12 +193,7 @@ def test_templates_are_compiled_once_for_all_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
-    [
-        "row.a",
-        "(['é' * 999999] * 9999) | map('slug') | list",
-        "[" + "('é' * 999999) | slug, " * 2000 + "]",
-    ],
+    "value", ["row.a", "(['é' * 999999] * 9999) | map('slug') | list", "[" + "('é' * 999999) | slug, " * 2000 + "]"]
 )
 def test_all_rows_of_a_block_have_one_deadline(value: str) -> None:
     """The limit holds for all rows together, however small each value is, and between many slow filters."""

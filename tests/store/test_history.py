@@ -104,7 +104,8 @@ def test_a_settled_call_settles_all_its_open_keys(url: str) -> None:
 
 
 def test_history_outlives_a_forgotten_row(state: State) -> None:
-    """It also lists records, doubts and the forgetting itself; the key is then known as forgotten by hand."""
+    """It also lists records, doubts and the forgetting itself; the key is then known as forgotten by hand. A change
+    that cannot be read is `state-damaged`, and no exception of a parser."""
     applied(state, "c1", whole(A), whole(B))
     state.record([Effect(key=A, status=Status.RELEASED)])
     state.doubt([A])
@@ -112,11 +113,6 @@ def test_history_outlives_a_forgotten_row(state: State) -> None:
     state.forget([A])
     assert [entry.outcome for entry in state.history(A)] == ["settled", "recorded", "doubted", "forgotten"]
     assert state.forgotten([A, B, C]) == {A}
-
-
-def test_an_unreadable_change_is_reported_as_damage(state: State) -> None:
-    """The error is `state-damaged`, and no exception of a parser."""
-    applied(state, "c1", whole(A))
     for detail in ("no JSON", "[]", '{"fields":{"url":1}}', '{"status":["active","no status"]}'):
         with state.database.transaction() as connection:
             connection.execute(sa.update(CHANGES).values(detail=detail))

@@ -117,15 +117,21 @@ def test_an_attempt_that_died_is_in_the_story_after_the_next(url: str) -> None:
 
 
 def test_a_failed_group_keeps_the_body_of_its_last_offer(url: str) -> None:
-    """Equal digests can have different bodies, for example a new external id of a tag. A delivered group keeps its
-    body."""
+    """Equal digests can have different bodies, such as a new external id of a tag. A delivered group keeps its body. If
+    a person settles its conflict, the content in the sinks counts as right, so SUCCESS waits for the service."""
     newer = replace(OFFER, body='{"groupId":"g1","new":1}', user_name="Jo Roe", user_keys=("Jo Roe",))
     with open_inbox(url, write=True) as inbox:
-        delivered(inbox, OFFER, outcome=REFUSED)
+        delivered(inbox, OFFER, "ledger", outcome=REFUSED)
         entry = inbox.receive(newer)
         assert (entry.raw(), entry.user_name, entry.user_keys) == ({"groupId": "g1", "new": 1}, "Jo Roe", ("Jo Roe",))
         inbox.decide(entry, SUCCESS, waits=True)
-        assert inbox.receive(OFFER).raw() == {"groupId": "g1", "new": 1}
+        entry = inbox.receive(OFFER)
+        assert entry.raw() == {"groupId": "g1", "new": 1}
+        inbox.decide(entry, REFUSED, "other content", waits=True, note="conflict", is_conflict=True)
+        inbox.acknowledged("g1", REFUSED)
+        assert [e.state for e in inbox.entries()] == ["conflict"]
+        inbox.write(lambda tx: tx.settle(["g1", "nobody"]))
+        assert [(w.status, w.external_id) for w in inbox.waiting()] == [(SUCCESS, "ledger-1")]
 
 
 def test_groups_are_found_by_state_user_tag_and_time(url: str) -> None:
@@ -165,18 +171,6 @@ def test_receipts_are_found_by_sink_and_time(url: str) -> None:
         entry = entry_of(inbox)
         assert (entry.body, entry.user_name, entry.tag, entry.digest) == (None, None, None, "digest-1")
         assert inbox.write(lambda tx: tx.reduce(15.0)) == 0
-
-
-def test_a_person_can_settle_a_conflict(url: str) -> None:
-    """The content in the sinks counts as right, so SUCCESS waits for the service."""
-    with open_inbox(url, write=True) as inbox:
-        delivered(inbox, OFFER, "ledger")
-        entry = inbox.receive(OFFER)
-        inbox.decide(entry, REFUSED, "other content", waits=True, note="conflict", is_conflict=True)
-        inbox.acknowledged("g1", REFUSED)
-        assert [e.state for e in inbox.entries()] == ["conflict"]
-        inbox.write(lambda tx: tx.settle(["g1", "nobody"]))
-        assert [(w.status, w.external_id) for w in inbox.waiting()] == [(SUCCESS, "ledger-1")]
 
 
 # --- the lease

@@ -138,23 +138,18 @@ def test_a_lock_of_another_machine_is_taken_after_its_heartbeat_stopped(path: Pa
 
 
 def test_a_process_with_a_clock_ahead_does_not_take_a_live_lock(url: str) -> None:
+    """The clock of a server decides whether a lease has ended, so an ended one is taken without watching it first."""
     clock = Clock(time.time() + 600)
     with open_state(url, write=True) as first, open_state(url, write=True, now=clock.now) as other:
         first.lock(ELSEWHERE, wait=0, request_timeout=0)
         with pytest.raises(LockHeld):
             other.lock(HERE, wait=0, request_timeout=30)
-
-
-@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_the_clock_of_the_server_decides_whether_a_lease_has_ended(url: str) -> None:
-    """So an ended lease can be taken without watching it first."""
-    with open_state(url, write=True) as first, open_state(url, write=True) as other:
-        first.lock(ELSEWHERE, wait=0, request_timeout=0)
-        with first.database.transaction() as connection:
-            connection.execute(sa.update(LOCK).values(expires=LOCK.c.expires - 100))
-        with pytest.raises(LockHeld):
-            other.lock(HERE, wait=0, request_timeout=50)
-        assert other.lock(HERE, wait=0, request_timeout=30).quiet == pytest.approx(40, abs=5)
+        if "://" in url:
+            with first.database.transaction() as connection:
+                connection.execute(sa.update(LOCK).values(expires=LOCK.c.expires - 100))
+            with pytest.raises(LockHeld):
+                other.lock(HERE, wait=0, request_timeout=50)
+            assert other.lock(HERE, wait=0, request_timeout=30).quiet == pytest.approx(40, abs=5)
 
 
 IDLE = "options=-c%20idle_in_transaction_session_timeout%3D"

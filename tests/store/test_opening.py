@@ -65,7 +65,13 @@ def refusal(path: Path | str, *, write: bool) -> SyncengineError:
 
 
 def test_a_new_state_is_for_its_owner_and_keeps_its_lineage(path: Path) -> None:
-    """Also while it is written to. Missing folders are created; a missing state reads as empty and stays missing."""
+    """Also while it is written to. Missing folders are created; a missing state reads as empty and stays missing.
+    Concurrent first runs create one."""
+
+    def lineage(_: int) -> str:
+        with open_state(str(path), write=True) as state:
+            return state.facts().lineage
+
     deep = path.parent / "a" / "b" / "state.db"
     with open_state(str(deep), write=False) as state:
         assert not state.exists
@@ -74,13 +80,15 @@ def test_a_new_state_is_for_its_owner_and_keeps_its_lineage(path: Path) -> None:
     assert not list(path.parent.iterdir())
     with applying(str(deep)) as state:
         assert state.exists
-        lineage = state.facts().lineage
+        first = state.facts().lineage
         files = list(deep.parent.iterdir())
         assert len(files) == 3
         assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert stat.S_IMODE(deep.stat().st_mode) == 0o600
     with open_state(str(deep), write=True) as state:
-        assert state.facts().lineage == lineage != ""
+        assert state.facts().lineage == first != ""
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(lineage, range(8)))) == 1
 
 
 def test_a_state_at_rest_is_one_file(folder: Path) -> None:
@@ -235,15 +243,6 @@ def test_a_full_disk_leaves_nothing_half_written(path: Path) -> None:
         assert [(row.key.name, row.doubtful) for row in state.rows()] == [("a", False)]
         assert state.history(tag("t0")) == []
     assert names(path) == ["a"]
-
-
-def test_concurrent_first_runs_create_one_state(path: Path) -> None:
-    def lineage(_: int) -> str:
-        with open_state(str(path), write=True) as state:
-            return state.facts().lineage
-
-    with ThreadPoolExecutor(8) as pool:
-        assert len(set(pool.map(lineage, range(8)))) == 1
 
 
 # --- damage

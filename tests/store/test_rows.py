@@ -29,9 +29,7 @@ from syncengine.state.connector import (
     remember_settings,
     settings_in,
 )
-from syncengine.state.connector import (
-    digest as key_digest,
-)
+from syncengine.state.connector import digest as key_digest
 from syncengine.state.database import LockLost, open_database
 from syncengine.state.folder_memory import FolderMemory
 from syncengine.state.records import Attempt, CallFailure, Settlement
