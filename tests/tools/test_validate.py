@@ -90,22 +90,6 @@ def test_a_second_validate_reports_the_same(estate: Path) -> None:
     assert found(estate) == (0, [("manifests/a.yaml", "keyword-too-broad")])
 
 
-def test_a_change_is_noticed(estate: Path) -> None:
-    """Of a manifest, or of the level of a diagnostic."""
-    validate(estate)
-    file, settings = estate / "manifests/b.yaml", estate / "syncengine.yaml"
-    file.write_text("tags:\n  - name: Beta\n    keywords: [Matter 00007]\n")
-    assert "same-keyword" in validate(estate)[1]
-    file.write_text("tags:\n  - name: Beta\n    keywords: ['00007']\n")
-    assert "keyword-contained" not in validate(estate)[1]
-    settings.write_text("version: 1\npolicy: {diagnostics: {keyword-contained: error}}\n")
-    assert validate(estate)[0] == 8
-    settings.write_text("version: 1\npolicy: {diagnostics: {keyword-contained: off, keyword-too-broad: off}}\n")
-    assert "warning" not in validate(estate)[1]
-    file.write_text(WRONG)
-    assert validate(estate)[0] == 8
-
-
 @pytest.fixture
 def known_good(estate: Path) -> Path:
     """A project with a forged cache that hides a warning."""
