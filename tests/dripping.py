@@ -2,72 +2,49 @@
 
 from __future__ import annotations
 
-import socketserver
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from tests.support.quiet import QuietHandler, listening
 
 HEADERS = b"HTTP/1.1 200 OK\r\n"
 BODY = HEADERS + b"content-length: 1000000\r\n\r\n"
 DROPS = {HEADERS: b"x-a: b\r\n", BODY: b" "}
 
 
-class Dripping(socketserver.ThreadingTCPServer):
-    """Answers with `before` and then drips; a path in `whole` gets its whole answer.
+@dataclass
+class Dripping:
+    """`asked` is set as soon as an answer drips; `over` ends all answers."""
 
-    `asked` is set as soon as an answer drips; `over` ends all answers.
-    """
-
-    daemon_threads = True
-    allow_reuse_address = True
-
-    def __init__(self, before: bytes, whole: Mapping[bytes, bytes]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.before = before
-        self.whole = whole
-        self.asked = threading.Event()
-        self.over = threading.Event()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(socketserver.StreamRequestHandler):
-    server: Dripping
-
-    def handle(self) -> None:
-        try:
-            while line := self.rfile.readline():
-                self._read()
-                whole = self.server.whole.get(line.split(b" ")[1])
-                self.wfile.write(whole or self.server.before)
-                if whole is None:
-                    self._drip()
-        except ConnectionError:
-            pass  # the client has gone
-
-    def _read(self) -> None:
-        length = 0
-        while (header := self.rfile.readline().lower()) not in (b"\r\n", b""):
-            name, _, value = header.partition(b":")
-            length = int(value) if name == b"content-length" else length
-        self.rfile.read(length)
-
-    def _drip(self) -> None:
-        self.server.asked.set()
-        while not self.server.over.wait(0.01):
-            self.wfile.write(DROPS[self.server.before])
+    url: str = ""
+    asked: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event)
 
 
 @contextmanager
 def dripping(before: bytes, whole: Mapping[bytes, bytes] | None = None) -> Iterator[Dripping]:
-    with Dripping(before, whole or {}) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
+    """A server that answers with `before` and then drips; a path in `whole` gets its whole answer."""
+    server = Dripping()
+
+    class Handler(QuietHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            with suppress(ConnectionError):  # the client has gone
+                if answer := (whole or {}).get(self.path.encode()):
+                    self.wfile.write(answer)
+                    return
+                self.wfile.write(before)
+                server.asked.set()
+                while not server.over.wait(0.01):
+                    self.wfile.write(DROPS[before])
+            self.close_connection = True
+
+    with listening(Handler) as server.url:
         try:
             yield server
         finally:
             server.over.set()
-            server.shutdown()
-            thread.join()
