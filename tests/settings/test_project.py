@@ -21,6 +21,31 @@ from tests.manifest.loading import problems
 OPERATIONS = ("upsertTags", "deleteTag")
 WHOLE = """\
 version: 1
+sources:
+  ledger: {sql: {env: LEDGER}}
+  crm: {http: {url: https://crm.example.com/api/, headers: {X-Key: {env: CRM}, Accept: text/plain}, timeout: 5s}}
+  plain: {http: https://plain.example.com}
+postedTime:
+  mode: webhook
+  webhook:
+    callbackUrl: https://me.example.com/hook
+    callerKey: {file: key.txt}
+    bind: "[::1]:8081"
+    maxBody: 2048
+  fetchLimit: 5000
+  timezone: Europe/Vienna
+  unmatched: accept
+  refuse: [{when: not tag, message: Assign a tag.}]
+  narrative: {template: n.j2, maxLength: 255, newline: "\\r\\n"}
+  duration: {from: rows, weighting: always, roundUpTo: 6m}
+  deliver:
+    - name: ledger
+      when: tag
+      sql: {source: ledger, statement: "CALL x(:a, :b, :c, :d)", params: {a: "{{ x }}", b: 1, c: 007, d: null}}
+      refuseOn: [409, 503]
+    - {name: file, jsonl: {path: out.jsonl, json: {a: [true, 1.5, yes, "2"]}}}
+  keep: 30d
+serve: {every: 90s, listen: "0.0.0.0:80"}
 service:
   baseUrl: https://example.com/api/
   apiKey: {env: KEY}
@@ -30,7 +55,6 @@ service:
   concurrency: 4
 manifests: [a, b/c.yaml]
 state: db/state.db
-sources: {pms: {sql: {env: PMS_URL}}}
 variables: {team: patents, year: 2024}
 allowEnv: [CI]
 defaults: {tags: {managedBy: syncengine}}
@@ -45,9 +69,10 @@ environments:
     service: {apiKey: {file: key.txt}, concurrency: 8}
     variables: {team: prod}
     policy: {maxDeletes: {tags: 0}}
+    postedTime: {mode: fetch, webhook: {bind: "127.0.0.1:1"}}
+    serve: {every: 1s}
+    sources: {ledger: {sql: x.db}}
   empty: {}
-postedTime: {mode: fetch}
-serve: {every: 5m}
 """
 
 
@@ -61,6 +86,24 @@ def refusal(folder: Path, text: str | None, env: str | None = None) -> tuple[Dia
     with pytest.raises(Problems) as refused:
         project(folder, text, env)
     return refused.value.found
+
+
+POSTED_TIME: dict[str, object] = {
+    "mode": Mode.WEBHOOK,
+    "webhook.callback_url": "https://me.example.com/hook",
+    "webhook.bind": ("::1", 8081),
+    "webhook.max_body": 2048,
+    "webhook.caller_key": Reference(file="key.txt"),
+    "fetch_limit": 5000,
+    "timezone": "Europe/Vienna",
+    "unmatched": Unmatched.ACCEPT,
+    "duration.weighting": Weighting.ALWAYS,
+    "duration.round_up_to": 360.0,
+    "narrative.template": Written("n.j2", 17, 25),
+    "narrative.max_length": 255,
+    "narrative.newline": "\r\n",
+    "keep": 30 * 86400.0,
+}
 
 
 def test_every_setting_is_loaded(tmp_path: Path) -> None:
@@ -82,14 +125,13 @@ def test_every_setting_is_loaded(tmp_path: Path) -> None:
         "policy.max_deletes.keywords": Limit(percent=12.5),
         "policy.max_deletes.fields": Limit(percent=50),
         "policy.diagnostics": {"same-keyword": Level.OFF},
-        "posted_time.mode": Mode.FETCH,
-        "serve.every": 300.0,
-        "serve.listen": ("127.0.0.1", 8766),
+        "serve.every": 90.0,
+        "serve.listen": ("0.0.0.0", 80),
+        **{f"posted_time.{name}": value for name, value in POSTED_TIME.items()},
         "is_sandbox": False,
     }
     assert {name: attrgetter(name)(p) for name in expected} == expected
-    endpoint = p.service.endpoints["upsertTags"]
-    assert (endpoint.path, endpoint.method, p.sources["pms"].sql) == ("/t/b", "PUT", Reference(env="PMS_URL"))
+    assert (p.service.endpoints["upsertTags"].path, p.service.endpoints["upsertTags"].method) == ("/t/b", "PUT")
 
 
 def test_without_a_project_file_the_defaults_hold(tmp_path: Path) -> None:
@@ -106,11 +148,14 @@ def test_an_environment_overrides_the_top_level(tmp_path: Path) -> None:
     `SYNCENGINE_ENV` names it, and `--env` overrides the variable.
     """
     (tmp_path / "key.txt").write_text("from-file\n")
-    p = project(tmp_path, env="prod")
+    p: Any = project(tmp_path, env="prod")
     assert (p.environment, p.service.concurrency, p.service.base_url) == ("prod", 8, "https://example.com/api")
     assert p.variables == {"team": "prod", "year": "2024"}
     assert (p.policy.max_deletes.tags, p.policy.max_deletes.keywords) == (Limit(count=0), Limit(percent=12.5))
     assert p.api_key() == "from-file"
+    webhook = p.posted_time.webhook
+    assert (p.posted_time.mode, webhook.bind, webhook.max_body) == (Mode.FETCH, ("127.0.0.1", 1), 2048)
+    assert (p.serve.every, p.serve.listen, p.sources["ledger"].sql) == (1.0, ("0.0.0.0", 80), "x.db")
     assert project(tmp_path, SYNCENGINE_ENV="prod").environment == "prod"
     assert project(tmp_path, env="empty", SYNCENGINE_ENV="prod").service.concurrency == 4
 
@@ -226,7 +271,6 @@ BAD: dict[str, tuple[str, str]] = {
     "environment without a mapping": ("version: 1\nenvironments: {a: b}\n", "wrong-type 2:19"),
     "two documents": ("version: 1\n---\nversion: 1\n", "wrong-type 3:1"),
     "a list": ("- a\n", "wrong-type 1:1"),
-
     "several": ("service: {timeout: x}\nstat: y\n", "missing-field 1:1, bad-value 1:20, unknown-field 2:1"),
 }  # fmt: skip
 
@@ -244,83 +288,22 @@ def test_a_key_sent_in_clear_text_gives_a_warning(tmp_path: Path) -> None:
         assert project(tmp_path, f"version: 1\nservice: {{baseUrl: 'http://{host}'}}\n").warnings == ()
 
 
-DELIVERY = """\
-version: 1
-sources:
-  ledger: {sql: {env: LEDGER}}
-  crm: {http: {url: https://crm.example.com/api/, headers: {X-Key: {env: CRM}, Accept: text/plain}, timeout: 5s}}
-  plain: {http: https://plain.example.com}
-postedTime:
-  mode: webhook
-  webhook:
-    callbackUrl: https://me.example.com/hook
-    callerKey: {file: key.txt}
-    bind: "[::1]:8081"
-    maxBody: 2048
-  fetchLimit: 5000
-  timezone: Europe/Vienna
-  unmatched: accept
-  refuse: [{when: not tag, message: Assign a tag.}]
-  narrative: {template: n.j2, maxLength: 255, newline: "\\r\\n"}
-  duration: {from: rows, weighting: always, roundUpTo: 6m}
-  deliver:
-    - name: ledger
-      when: tag
-      sql: {source: ledger, statement: "CALL x(:a, :b, :c, :d)", params: {a: "{{ x }}", b: 1, c: 007, d: null}}
-      refuseOn: [409, 503]
-    - {name: file, jsonl: {path: out.jsonl, json: {a: [true, 1.5, yes, "2"]}}}
-  keep: 30d
-serve: {every: 90s, listen: "0.0.0.0:80"}
-environments:
-  test: {postedTime: {mode: fetch, webhook: {bind: "127.0.0.1:1"}}, serve: {every: 1s}, sources: {ledger: {sql: x.db}}}
-"""
+def test_sources_parameters_and_bodies_keep_their_types(tmp_path: Path) -> None:
+    """Numbers, flags and null of parameters and bodies are those of JSON; `007` and `yes` are text.
 
-
-CONVERTED: dict[str, object] = {
-    "mode": Mode.WEBHOOK,
-    "webhook.callback_url": "https://me.example.com/hook",
-    "webhook.bind": ("::1", 8081),
-    "webhook.max_body": 2048,
-    "webhook.caller_key": Reference(file="key.txt"),
-    "fetch_limit": 5000,
-    "timezone": "Europe/Vienna",
-    "unmatched": Unmatched.ACCEPT,
-    "duration.weighting": Weighting.ALWAYS,
-    "duration.round_up_to": 360.0,
-    "narrative.template": Written("n.j2", 17, 25),
-    "narrative.max_length": 255,
-    "narrative.newline": "\r\n",
-    "keep": 30 * 86400.0,
-}
-
-
-def test_settings_are_converted(tmp_path: Path) -> None:
-    """Durations become seconds, choices become enum members, and templates keep their line and column.
-
-    Numbers, flags and null of parameters and bodies are those of JSON; `007` and `yes` are text. A URL alone is short
-    for a source with only a URL.
+    A URL alone is short for a source with only a URL. Texts that are templates keep their line and column.
     """
-    found: Any = project(tmp_path, DELIVERY)
-    assert {name: attrgetter(name)(found.posted_time) for name in CONVERTED} == CONVERTED
+    found: Any = project(tmp_path)
     assert found.posted_time.refuse[0].when == Written("not tag", 16, 19)
     ledger, file = found.posted_time.deliver
     params, body = ledger.sql.params, file.jsonl.body["a"]
     assert (params["a"].text, params["b"], params["c"].text, params["d"]) == ("{{ x }}", 1, "007", None)
     assert (body[:2], body[2].text, body[3].text, ledger.refuse_on) == ((True, 1.5), "yes", "2", (409, 503))
     crm, plain = found.sources["crm"].http, found.sources["plain"].http
-    assert (crm.url, crm.timeout, found.sources["ledger"].sql) == (
-        "https://crm.example.com/api", 5.0, Reference(env="LEDGER"),
-    )  # fmt: skip
+    assert (crm.url, crm.timeout) == ("https://crm.example.com/api", 5.0)
     assert crm.headers == {"X-Key": Reference(env="CRM"), "Accept": Written("text/plain", 4, 88)}
     assert (plain.url, plain.headers) == ("https://plain.example.com", None)
-
-
-def test_an_environment_overrides_the_sections(tmp_path: Path) -> None:
-    """Mappings are merged deeply, but the reference of a source is replaced."""
-    there: Any = project(tmp_path, DELIVERY, "test")
-    webhook = there.posted_time.webhook
-    assert (there.posted_time.mode, webhook.bind, webhook.max_body) == (Mode.FETCH, ("127.0.0.1", 1), 2048)
-    assert (there.serve.every, there.serve.listen, there.sources["ledger"].sql) == (1.0, ("0.0.0.0", 80), "x.db")
+    assert found.sources["ledger"].sql == Reference(env="LEDGER")
 
 
 @pytest.mark.parametrize(
