@@ -6,12 +6,16 @@ Do so only where a format was changed on purpose and its version was raised: the
 from __future__ import annotations
 
 import json
+import re
+import signal
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.contract.program import Ended, keep, lay_out, restore, run, service, start
-from tests.support import loopback
+from tests.contract.program import keep, lay_out, restore, run, surroundings
+from tests.support import loopback, warm
 from tests.support.waiting import eventually
 
 GROUPS: list[dict[str, Any]] = [
@@ -27,7 +31,9 @@ CHANGED = {**GROUPS[-1], "description": "as posted again", "totalDurationSecs": 
 def main() -> None:
     for situation in (planned, interrupted):
         with tempfile.TemporaryDirectory(prefix="contract-") as folder:
-            situation(Path(folder).resolve())
+            project = Path(folder).resolve() / "project"
+            project.mkdir()
+            situation(project)
 
 
 def planned(folder: Path) -> None:
@@ -63,13 +69,27 @@ def interrupted(folder: Path) -> None:
     keep(folder, "interrupted", url=url)
 
 
+def start(folder: Path, *arguments: str, **environ: str) -> warm.Started:
+    log = Path(tempfile.mkdtemp(dir=folder.parent)) / "log"
+    return warm.Started(arguments, folder=folder, environ=surroundings(folder, **environ), log=log)
+
+
+@contextmanager
+def service(folder: Path) -> Iterator[str]:
+    """The base URL of a sandbox that runs in a process of its own on the project's data."""
+    process = start(folder, "sandbox", "--port", "0")
+    yield eventually(lambda: re.search(r"http://\S+", process.log.read_text()) if process.log.exists() else None)[0]
+    process.send_signal(signal.SIGTERM)
+    process.wait(60)
+
+
 def kill(folder: Path, url: str, operation: str, there: dict[str, str]) -> None:
     tell(url, "faults", [{"operation": operation, "late": {}}])
     process = start(folder, *approved(folder, there), **there)
     late = url.replace("/connect/api", "/sandbox/late")
     eventually(lambda: operation in {each["operation"] for each in loopback.get(late).json()["late"]})
     process.kill()
-    process.communicate()
+    process.wait(60)
 
 
 def approved(folder: Path, there: dict[str, str]) -> tuple[str, ...]:
@@ -83,7 +103,7 @@ def tell(url: str, path: str, body: object) -> None:
     assert answer.status_code == 200, answer.text
 
 
-def done(ended: Ended, *codes: int) -> None:
+def done(ended: warm.Ended, *codes: int) -> None:
     assert ended.code in (codes or (0,)), ended
 
 

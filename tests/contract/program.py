@@ -7,10 +7,7 @@ import re
 import shutil
 import socket
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 from tests.support import warm
@@ -19,7 +16,6 @@ from tests.support.warm import Ended
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PROJECT, TODAY = HERE / "project", HERE / "today"
-PROGRAM = (sys.executable, "-m", "syncengine")
 WIDTH = "80"
 IS_WRITING = os.environ.get("SYNCENGINE_CONTRACT") == "write"
 DATABASES = {
@@ -42,37 +38,11 @@ def surroundings(folder: Path, **more: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(folder), **fixed, **more}
 
 
-def start(folder: Path, *arguments: str, **environ: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*PROGRAM, *arguments],
-        cwd=folder,
-        env=surroundings(folder, **environ),
-        encoding="utf-8",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
 def run(folder: Path, *arguments: str, **environ: str) -> Ended:
     """Run the program to its end; its output must contain no traceback."""
     done = warm.run(arguments, folder=folder, environ=surroundings(folder, **environ), seconds=120)
     assert "Traceback" not in done.out + done.err, done.err
     return done
-
-
-@contextmanager
-def service(folder: Path) -> Iterator[str]:
-    """The base URL of a sandbox that runs in a process of its own on the project's data."""
-    process = start(folder, "sandbox", "--port", "0")
-    assert process.stdout is not None
-    found = re.search(r"http://\S+", process.stdout.readline())
-    try:
-        assert found is not None
-        yield found[0]
-    finally:
-        process.terminate()
-        process.communicate(timeout=60)
 
 
 # --- a project's folder
