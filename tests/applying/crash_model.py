@@ -78,27 +78,18 @@ DEATHS = ("dies before", "dies after", "dies and lands late")
 ANSWERS = ("unavailable", "answer lost", "gateway page", "refused", "item refused", "items refused", "session gone")
 LATE = ("unavailable and lands late", "answered twice")
 OF_CALLS = frozenset({"dies and lands late", *ANSWERS, *LATE})
-IDENTITIES = (
-    (Kind.TAG, "name"),
-    (Kind.TAG, "tagName"),
-    (Kind.CATEGORY, "externalId"),
-    (Kind.ACTIVITY_TYPE, "code"),
-)
+IDENTITIES = [(Kind.TAG, "name"), (Kind.TAG, "tagName"), (Kind.CATEGORY, "externalId"), (Kind.ACTIVITY_TYPE, "code")]
 LANDS = "lands"
 """At this instant the oldest call in flight is executed."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """All that is declared at one time, with the project's policies."""
 
     resources: Mapping[Key, Resource] = field(default_factory=dict)
     rules: Rules = field(default_factory=lambda: Rules(deletes_tags=True))
     removed: Mapping[Key, Removed] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        rules = f"{self.rules.tag_removal} {self.rules.activity_types}"
-        return f"{{{'; '.join(map(_shown, self.resources.values()))}}} {rules}"
 
     def of(self, kind: Kind) -> Iterator[Resource]:
         return (resource for key, resource in self.resources.items() if key.kind is kind)
@@ -129,11 +120,6 @@ def declaring(*resources: Resource, policy: Removal = Removal.FORGET, **removed:
         Rules(policy, deletes_tags=True),
         {statement.key: statement for statement in leaving},
     )
-
-
-def _shown(resource: Resource) -> str:
-    body, former = resource.body, f" was {resource.previously[0]}" if resource.previously else ""
-    return f"{resource.key.name}{former} {dict(body.fields)} {list(body.keywords)} {dict(body.metadata)}"
 
 
 @dataclass(slots=True)
@@ -296,6 +282,12 @@ class Ending:
     kept: int = 0
 
 
+def _named(operation: Operation, body: Any) -> list[list[Key]]:
+    """Return the resources that each item of a call names."""
+    items = body.get(operation.items, ()) if operation.items else (body,)
+    return [[Key(kind, each[name]) for kind, name in IDENTITIES if each.get(name)] for each in items]
+
+
 class Approvals:
     """All approvals that were given so far, none of which is ever deleted from the list.
 
@@ -449,22 +441,18 @@ class House:
 
     def refusal(self, operation: Operation, body: Any) -> Answer | None:
         """Return the error answer to a call with a name that the service refuses, or None."""
-        items = body.get(operation.items, ()) if operation.items else (body,)
-        named = [any(each.get(name) in self.refused for _, name in IDENTITIES) for each in items]
-        if not any(named):
+        refused = [i for i, keys in enumerate(_named(operation, body)) if any(key.name in self.refused for key in keys)]
+        if not refused:
             return None
         if not operation.items:
             return Answer(400, data={"message": "refused"}, text="refused")
-        errors = [{"index": index, "errorDescription": "refused"} for index, is_named in enumerate(named) if is_named]
-        return Answer(400, data={"errors": errors})
+        return Answer(400, data={"errors": [{"index": index, "errorDescription": "refused"} for index in refused]})
 
     def watch_sending(self, operation: Operation, body: Any) -> None:
         """Record a violation if a resource in quarantine is sent."""
-        waits = set(self._plan.set_aside) if self._plan is not None else set()
-        items = body.get(operation.items, ()) if operation.items else (body,)
-        names = {Key(kind, each[name]) for each in items for kind, name in IDENTITIES if each.get(name)}
-        named = names & waits
-        self.violations += [f"{operation.id} was sent for {key}, which is set aside" for key in named]
+        named = {key for keys in _named(operation, body) for key in keys}
+        waits = named.intersection(self._plan.set_aside if self._plan is not None else ())
+        self.violations += [f"{operation.id} was sent for {key}, which is set aside" for key in waits]
 
     def expire_sessions(self) -> None:
         with self.store.draft():

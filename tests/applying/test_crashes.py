@@ -176,12 +176,6 @@ class Step:
     sets_aside: int = 0
     refuses: frozenset[str] = frozenset()
 
-    def __repr__(self) -> str:
-        more = f"{'reasserts ' * self.reasserts}{'resumes ' * self.resumes}{'lands ' * self.lands}"
-        more += "asks " * (not self.approves) + f"sets aside {self.sets_aside:b}" * bool(self.sets_aside)
-        more += f" refuses {sorted(self.refuses)}" * bool(self.refuses)
-        return f"\n  {self.manifest}, {self.troubles}, {self.others} {more}"
-
 
 RARELY = st.sampled_from([False, False, False, True])
 OFTEN_APPROVED = st.sampled_from([True, True, False])
@@ -220,20 +214,15 @@ RENAMES = st.lists(
 
 
 @lru_cache
-def _empty_state() -> Path:
-    path = _memory() / "state.db"
-    with open_state(str(path), write=True):
-        return path
-
-
-def _memory() -> Path:
-    """Return a folder in memory, if possible, since thousands of histories need no disk."""
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder with an empty state, in memory if possible, since thousands of histories need no disk."""
     folder = tempfile.TemporaryDirectory(dir=MEMORY, prefix="syncengine-")
-    _KEPT.append(folder)
-    return Path(folder.name)
+    open_state(f"{folder.name}/empty.db", write=True).close()
+    return folder
 
 
-_KEPT: list[tempfile.TemporaryDirectory[str]] = []
+def _path() -> Path:
+    return Path(_folder().name, "history.db")
 
 
 @dataclass(frozen=True)
@@ -247,8 +236,8 @@ class Snapshot:
 @contextmanager
 def house(begin: Snapshot | None = None) -> Iterator[House]:
     """Yield a house with an empty service and an empty, locked state, or a copy of the house in `begin`."""
-    path = _empty_state().with_name("history.db")
-    path.write_bytes(begin.database if begin else _empty_state().read_bytes())
+    path = _path()
+    path.write_bytes(begin.database if begin else path.with_name("empty.db").read_bytes())
     time = Time(begin.house.at) if begin else Time()
     with (
         open_state(str(path), write=True, seconds=time.seconds) as state,
@@ -261,7 +250,7 @@ def snapshot(home: House) -> Snapshot:
     """Take a snapshot of a house, which is not to be used any more."""
     assert home.state.lease is not None
     home.state.lease.release()
-    with closing(sqlite3.connect(_empty_state().with_name("history.db"))) as database:
+    with closing(sqlite3.connect(_path())) as database:
         return Snapshot(home, database.serialize())
 
 
