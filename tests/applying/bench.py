@@ -15,7 +15,7 @@ from syncengine.plan.model import Plan
 from syncengine.plan.planner import make_plan
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project.model import Project
-from syncengine.resource import Recorded, Status
+from syncengine.resource import Recorded
 from syncengine.state.store import State, open_state
 from tests.cli.program import SECTIONS, activity_type, category, tag
 from tests.cli.program import Project as Program
@@ -157,9 +157,6 @@ class Bench:
 
     def doubtful(self) -> set[str]:
         return {address for address, row in self.rows().items() if row.doubtful}
-
-    def active(self) -> set[str]:
-        return {address for address, row in self.rows().items() if row.status is Status.ACTIVE}
 
     def assert_converges(self) -> Ended:
         """Check that the next undisturbed apply does all that is left, and leaves nothing to do."""

@@ -24,7 +24,7 @@ def answering(bench: Bench, *ids: tuple[str, object]) -> None:
     bench.sandbox.fault("upsertTagCategories", status=200, body={"tagCategories": listed}, apply=True)
 
 
-@pytest.mark.parametrize("id_", [17, None, True, "", " ", ["x"], {"id": "x"}])
+@pytest.mark.parametrize("id_", [17, None, " ", ["x"]])
 def test_a_category_without_an_id_in_the_answer_is_doubtful_and_its_tags_wait(bench: Bench, id_: object) -> None:
     """An id that is no text is none. The next apply asks again."""
     answering(bench, ("told", "some-id"), ("untold", id_))
@@ -37,10 +37,7 @@ def test_a_category_without_an_id_in_the_answer_is_doubtful_and_its_tags_wait(be
     assert bench.sandbox.places() == {"WAITS-1": "untold"}
 
 
-EMPTY: dict[str, object] = {"": "", "without the category": {"tagCategories": []}}
-
-
-@pytest.mark.parametrize("answer", EMPTY.values(), ids=EMPTY)
+@pytest.mark.parametrize("answer", ["", {"tagCategories": []}])
 def test_an_empty_answer_gives_no_id(bench: Bench, answer: object) -> None:
     """An empty answer where a list is expected leaves the outcome unknown (docs/planning.md 4.9)."""
     bench.sandbox.fault("upsertTagCategories", status=200, body=answer, apply=True)
@@ -93,16 +90,6 @@ def test_a_rename_keeps_the_id_and_so_the_tags_of_other_people(renaming: Bench, 
     assert renaming.assert_converges().sent("deleteTagCategory") == []
     assert renaming.sandbox.category_ids() == {"new": before["old"]}
     assert renaming.sandbox.places() == {"OURS-1": "new", "THEIRS-1": "new"}
-
-
-def test_a_rename_that_was_not_answered_and_is_taken_back_loses_no_tag(renaming: Bench) -> None:
-    """The service may already use the new name, and deleting the category by that name would delete all its tags."""
-    renaming.sandbox.unavailable("upsertTagCategories", processed=True)
-    assert renaming.apply().exit_code == 3
-    renaming.wants(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
-    renaming.assert_converges()
-    assert renaming.sandbox.places() == {"OURS-1": "old", "THEIRS-1": "old"}
-    assert renaming.sandbox.category_ids().keys() == {"old"}
 
 
 @pytest.mark.parametrize("is_repeat", [False, True], ids=["at once", "after one without a known outcome"])

@@ -94,7 +94,7 @@ def test_an_item_error_in_the_session_cancels_it_and_names_the_item(swept: Bench
     assert failed is not None
     assert (failed.index, failed.status) == (1, status)
     assert swept.sandbox.types() == {"A100", "A200", "A900"}
-    assert "activity-type/A900" in swept.active() - swept.doubtful()
+    assert (swept.row("activity-type/A900").status, swept.row("activity-type/A900").doubtful) == ("active", False)
     swept.assert_converges()
     assert swept.sandbox.types() == {"A100", "A200"}
 
