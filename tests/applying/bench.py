@@ -53,7 +53,6 @@ class Ended:
 
     @property
     def codes(self) -> list[str]:
-        """Return the codes of the run's own diagnostics."""
         return [diagnostic.code for diagnostic in self.applied.report.diagnostics]
 
     def not_applied(self) -> dict[str, str]:

@@ -303,7 +303,6 @@ class Approvals:
         return [Approval(text, "list") for text in self.given]
 
     def give(self, plan: Plan) -> Plan:
-        """Approve each unit that asks."""
         self.given |= {unit.approve: unit.losses for unit in plan.gate.units if unit.is_open}
         self.given |= {text: losses for text, losses in approved_of(plan).uses.items() if text.startswith(REMOVED)}
         return replaced(plan, gate=plan.gate.with_approvals(self.at_hand()))
@@ -377,7 +376,6 @@ class House:
         self._manifest = Manifest()
 
     def twin(self, state: State, time: Time) -> House:
-        """Return a copy of this house that uses a copy of its state."""
         twin = House(state, time, self._numbers + 10_000)
         copy(self.store, into=twin.store)
         twin.others = deepcopy(self.others)
@@ -414,7 +412,6 @@ class House:
 
     @property
     def world(self) -> World:
-        """Return what the service holds."""
         if self._seen is None or self._seen[0] != self.store.changes:
             self._seen = self.store.changes, world(self.store)
         return self._seen[1]
@@ -424,7 +421,6 @@ class House:
         self.in_flight.append(self._sent(operation, body))
 
     def land(self) -> None:
-        """Execute the oldest call in flight."""
         if self.in_flight:
             self._process(self.in_flight.pop(0))
 
@@ -517,7 +513,6 @@ class House:
         return {row.key: row for row in self.state.rows()}
 
     def rests(self, manifest: Manifest) -> bool:
-        """Return whether the next plan is empty."""
         planned = self.planned(manifest)
         return (planned.changes, planned.stages, planned.sweep) == ((), (), None)
 
@@ -537,7 +532,6 @@ class House:
         )
 
     def lift(self) -> None:
-        """End every quarantine."""
         self.state.end_quarantine([record.key for record in self.state.quarantine()])
 
     def apply(
@@ -630,7 +624,6 @@ class House:
         return self._perform(resumed, Clockwork())
 
     def _again(self, saved: Plan, rules: Rules) -> Plan:
-        """Plan a saved plan again from what it holds."""
         again = guards.planned_again(saved, self.state, deletes_tags=rules.deletes_tags)
         return guards.with_gate_of_today(saved, again, self.state, Options(rules, LIMITS), 0.0)
 

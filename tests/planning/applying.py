@@ -32,9 +32,6 @@ class Fate(Enum):
 
 Chance = Callable[[], Fate]
 
-Places = dict[Key, set[str]]
-"""For each tag, the ids of the categories in which the service may hold it, derived only from what was sent."""
-
 
 def always_taken() -> Fate:
     return Fate.TAKEN
@@ -46,7 +43,6 @@ class _Apply:
 
     rows: dict[Key, Recorded]
     chance: Chance
-    places: Places
     blocked: set[Key] = field(default_factory=set)
     over: bool = False
 
@@ -65,7 +61,6 @@ class _Apply:
         for item in ready:
             self._intend(item)
         for item, fate in fates:
-            self._place(item, fate)
             (self._settle if fate is Fate.TAKEN else self._doubt)(item)
         taken = {id(item) for item, fate in fates if fate is Fate.TAKEN}
         self.blocked.update(effect.key for item in items if id(item) not in taken for effect in item.effects)
@@ -104,27 +99,14 @@ class _Apply:
         taken = {row.server_id for row in self.rows.values()}
         return next(new for n in count(1) if (new := f"id-{name}" + "x" * (n - 1)) not in taken)
 
-    def _place(self, item: Item, fate: Fate) -> None:
-        """Record in which categories the service may hold the tag, independently of its row."""
-        own, *_ = item.effects
-        if own.key.kind is Kind.TAG and own.whole:
-            named = own.fields.get("category")
-            held = self._server_id(Key(Kind.CATEGORY, str(named))) if named else own.fields.get("tagCategoryId")
-            before = set() if fate is Fate.TAKEN else self.places.get(own.key, set())
-            self.places[own.key] = before | ({str(held)} if held else set())
-        elif own.status is Status.DELETED and fate is Fate.TAKEN:
-            self.places.pop(own.key, None)
-            for held_in in self.places.values():
-                held_in.discard(str(self.rows[own.key].server_id))
-
     def _doubt(self, item: Item) -> None:
         for effect in item.effects:
             self.rows[effect.key] = replace(self.rows[effect.key], doubtful=True)
 
 
-def applied(recorded: Rows, plan: Plan, chance: Chance = always_taken, places: Places | None = None) -> Rows:
-    """Return the rows after an apply of `plan` in which `chance` decides over each item; update `places`."""
-    apply = _Apply(dict(recorded), chance, {} if places is None else places)
+def applied(recorded: Rows, plan: Plan, chance: Chance = always_taken) -> Rows:
+    """Return the rows after an apply of `plan` in which `chance` decides over each item."""
+    apply = _Apply(dict(recorded), chance)
     if plan.reasserts:
         touched = [change.key for change in plan.changes if change.key in recorded]
         apply.rows |= {key: replace(apply.rows[key], doubtful=True) for key in touched}

@@ -12,12 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.plan.gate import FIRST_SWEEP, SHOWN_ORDER, Approval, Gate, StateRecords, Unit, approved_of, records_of
-from syncengine.plan.planner import records_in
+from syncengine.plan.gate import FIRST_SWEEP, SHOWN_ORDER, Approval, Gate, StateRecords, approved_of, records_of
 from syncengine.project.model import Limit
-from syncengine.resource import Key, Kind, Recorded, Removal, Row, Source, Status
-from syncengine.state.codec import Detail, RemovalLine
-from syncengine.state.records import GATE_SECONDS, ApprovalRecord, Loss
+from syncengine.resource import Key, Kind, Recorded, Removal, Row, Source
+from syncengine.state.records import ApprovalRecord, Loss
 from tests.support.profiles import tried
 
 from .estate import FILE, planned, row
@@ -185,26 +183,12 @@ class Tag(NamedTuple):
 
 
 class Estate(NamedTuple):
-    """Tags, categories to delete, the limit in percent, and the age in seconds of earlier removals by tag name."""
+    """Tags, categories to delete, the limit in percent, and tags that runs of the last 24 hours removed."""
 
     tags: list[Tag]
     going: set[str]
     percent: int
-    before: dict[str, float]
-
-
-class Journal(NamedTuple):
-    """A state that has only a journal of removals."""
-
-    before: dict[str, float]
-
-    def removals(self, since: float) -> list[RemovalLine]:
-        detail = Detail(status=(Status.ACTIVE, Status.RELEASED))
-        at = {name: NOW - ago for name, ago in self.before.items()}
-        return [RemovalLine(t, False, Key.parse(f"tag/{n}"), detail, False) for n, t in at.items() if t >= since]
-
-    def approvals(self) -> list[Any]:
-        return []
+    before: list[str]
 
 
 @st.composite
@@ -220,12 +204,11 @@ def estates(draw: Any) -> Estate:
         for n in range(draw(st.integers(1, 30)))
     ]
     names = [tag.name for tag in tags] + ["GONE-1", "GONE-2", "GONE-3"]
-    ages = st.floats(0, 2 * GATE_SECONDS, allow_nan=False)
     return Estate(
         tags,
         set(draw(st.lists(st.sampled_from(["one", "two"]), unique=True))),
         draw(st.sampled_from([10, 25, 50, 100])),
-        draw(st.dictionaries(st.sampled_from(names), ages, max_size=6)),
+        draw(st.lists(st.sampled_from(names), unique=True, max_size=6)),
     )
 
 
@@ -286,7 +269,7 @@ def open_by_hand(estate: Estate, approved: set[str]) -> set[str]:
     rest = {name for name in goes if unit[name] not in out}
     live = len(estate.tags) - len(cascades) - len(lines) - len(goes - rest)
     leaving = goes | lines | {tag.name for tag in cascades}
-    earlier = sum(ago <= GATE_SECONDS and name not in leaving for name, ago in estate.before.items())
+    earlier = len({*estate.before} - leaving)
     if is_too_much(len(rest), live, earlier, estate.percent):
         asking |= {unit[name] for name in rest}
     rest = {name for name in loses if unit[name] not in out}
@@ -296,27 +279,17 @@ def open_by_hand(estate: Estate, approved: set[str]) -> set[str]:
 
 
 def judged(estate: Estate, *texts: str) -> Gate:
-    records = records_in(Journal(estate.before), NOW)  # type: ignore[arg-type] # as a test calls it
+    records = StateRecords(recent=lambda: {Loss("tags", Key.parse(f"tag/{n}")): NOW for n in estate.before})
     limits = {"tags": Limit(percent=estate.percent)}
     gate = planned(manifest(estate), recorded(estate), limits=limits, records=records).gate
     return gate.with_approvals(Approval(text, "somebody") for text in texts)
-
-
-def alone(estate: Estate, unit: Unit) -> Estate:
-    """Return the estate from which nothing goes but what this unit has."""
-    names = {loss.key.name for loss in unit.losses}
-    tags = [tag if tag.name in names else tag._replace(fate="stays") for tag in estate.tags]
-    return estate._replace(tags=tags, going=estate.going & {unit.name.removeprefix("category/")})
 
 
 @pytest.mark.slow
 @settings(max_examples=tried(EXAMPLES), deadline=None, suppress_health_check=list(HealthCheck))
 @given(estates(), st.data())
 def test_the_gate_is_what_the_page_computes(estate: Estate, data: Any) -> None:
-    """For random removals of each kind, with random earlier removals, and with any approvals given.
-
-    A unit that is as it was keeps its approval, whatever else goes beside it.
-    """
+    """For random removals of each kind, with random earlier removals, and with any approvals given."""
     gate = judged(estate)
     texts = {unit.name: unit.approve for unit in gate.units if unit.kind != FIRST_SWEEP}
     approved = set(data.draw(st.lists(st.sampled_from(sorted(texts)), unique=True))) if texts else set()
@@ -326,5 +299,3 @@ def test_the_gate_is_what_the_page_computes(estate: Estate, data: Any) -> None:
     else:
         assert not after.is_closed
     assert gate.tripped == bool(open_by_hand(estate, set()))
-    for unit in gate.units:
-        assert {each.name: each.approve for each in judged(alone(estate, unit)).units} == {unit.name: unit.approve}
