@@ -85,9 +85,7 @@ WRONG_BESIDE = {
     "a category that is none": ("tagCategories: [acne]\n", False),
     "a misspelt section of categories": ("tagCategorys: [{externalId: acne}]\n", False),
     "a block of categories": ("generate: [{forEach: {csv: none.csv}, tagCategories: [{externalId: x}]}]\n", False),
-    "a block of misspelt categories": (
-        "generate: [{forEach: {csv: none.csv}, tagCategory: [{externalId: x}]}]\n", False,
-    ),
+    "a block of misspelt categories": ("generate: [{forEach: {csv: n.csv}, tagCategory: [{externalId: x}]}]\n", False),
     "half of a file": ("tagCategories: [{externalId: acne\n", False),
 }  # fmt: skip
 

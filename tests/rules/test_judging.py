@@ -66,16 +66,12 @@ SEEN = {
         "keywords: [C], excludeTagNameKeyword: true", "after.keywords == ['C'] and after.excludeTagNameKeyword",
     ),
     "the first instant of 1970 is not none": ("closedTimestamp: 0", "after.closedTimestamp is not none"),
-    "an instant is ISO 8601 text": (
-        "closedTimestamp: 1704067200000", "after.closedTimestamp == '2024-01-01T00:00:00Z'",
-    ),
+    "an instant is ISO text": ("closedTimestamp: 1704067200000", "after.closedTimestamp == '2024-01-01T00:00:00Z'"),
     "a list": ("assigneeExternalIds: [u]", "after.assigneeExternalIds == ['u']"),
     "protection": ("protect: true", "after.protect and not before.protect"),
     "a source": ("", "source.file == 'manifests/all.yaml' and source.line == 1"),
     "no row of data": ("", "source.data is none and source.data.row is none"),
-    "a renamed tag has its former name before": (
-        "previously: [A]", "before.name == 'A' and after.previously == ['A']",
-    ),
+    "a renamed tag has its former name before": ("previously: [A]", "before.name == 'A' and after.previously == ['A']"),
 }  # fmt: skip
 
 
@@ -110,9 +106,7 @@ JUDGED: dict[str, tuple[str, list[Recorded], str, list[str]]] = {
         "before.externalId == 'old' and after.externalId == 'new' and action == 'update'", ["category/new"],
     ),
     "a category that is deleted": ("{}", MEMBERS, "action == 'delete' and before.externalId == 'c'", ["category/c"]),
-    "tags that are deleted with it": (
-        "{}", MEMBERS, "action == 'delete' and before.category == 'c'", ["tag/M", "tag/N"],
-    ),
+    "tags that go with it": ("{}", MEMBERS, "action == 'delete' and before.category == 'c'", ["tag/M", "tag/N"]),
     "what is unchanged is not judged": ("tags: [{name: A, keywords: [x]}, {name: C}]", [A], "true", ["tag/C"]),
     "what is true of none denies a removal": (ONLY_B, [A, B], "not after.description", ["tag/A"]),
     "what is asked of a resource denies none": (ONLY_B, [A, B], "after and not after.description", []),

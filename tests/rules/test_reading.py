@@ -75,15 +75,11 @@ BAD = {
     "unknown in a message": (f"rules:\n- {{{RULE}, deny: true, message: '{{{{ adress }}}}'}}", "unknown-name", 2),
     "an unknown filter": (f"rules:\n- {{{RULE}, deny: after.name | uper == 'X'}}", "bad-template", 2),
 
-    "unknown field of a test": (
-        "tests:\n- {name: a, manifests: {}, expect: {denied: []}, given: {}}", "unknown-field", 2,
-    ),
+    "unknown field, of a test": ("tests:\n- {name: a, manifests: {}, expect: {denied: []}, g: {}}", "unknown-field", 2),
     "unknown expectation": ("tests:\n- {name: a, manifests: {}, expect: {denies: []}}", "unknown-field", 2),
     "no expectation": ("tests:\n- {name: a, manifests: {}, expect: {}}", "missing-field", 2),
     "no manifests": ("tests:\n- {name: a, expect: {denied: []}}", "missing-field", 2),
-    "unknown count in a summary": (
-        "tests:\n- {name: a, manifests: {}, expect: {summary: {deletes: 1}}}", "unknown-field", 2,
-    ),
+    "unknown summary": ("tests:\n- {name: a, manifests: {}, expect: {summary: {deletes: 1}}}", "unknown-field", 2),
     "no address": ("tests:\n- {name: a, manifests: {}, expect: {changes: [A]}}", "bad-value", 2),
     "no action": ("tests:\n- {name: a, manifests: {}, expect: {changes: {tag/A: go}}}", "bad-value", 2),
     "a test twice": (

@@ -243,9 +243,7 @@ BAD: dict[str, tuple[str, str]] = {
     "no scheme": ("version: 1\nservice: {baseUrl: example.com}\n", "bad-value 2:20"),
     "another scheme": ("version: 1\nservice: {baseUrl: 'ftp://example.com'}\n", "bad-value 2:20"),
     "a query": ("version: 1\nservice: {baseUrl: 'https://example.com/?x=y'}\n", "bad-value 2:20"),
-    "a line feed at the end of the URL": (
-        'version: 1\nservice: {baseUrl: "https://example.com\\n"}\n', "bad-value 2:20",
-    ),
+    "a line feed at the end of the URL": ('version: 1\nservice: {baseUrl: "https://e.com\\n"}\n', "bad-value 2:20"),
     "no unit": ("version: 1\nservice: {timeout: 30}\n", "bad-value 2:20"),
     "no time": ("version: 1\nservice: {timeout: 0s}\n", "bad-value 2:20"),
     "too many at once": ("version: 1\nservice: {concurrency: 65}\n", "bad-value 2:24"),

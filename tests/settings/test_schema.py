@@ -98,7 +98,7 @@ SHAPES = {
 """The errors of manifests that a schema can find."""
 ONLY_READ = {
     *("a line feed at the end of the URL", "no port", "a secret for templates"),
-    *("two documents", "errors before a syntax error", "yes for true"),
+    *("two documents", "errors and syntax", "yes for true"),
     *("NUL in the file", "line separator", "byte order mark in the middle"),
     *(
         f"a year that calendars do not have: '{year}'"
