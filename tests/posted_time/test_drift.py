@@ -469,12 +469,9 @@ def test_only_declared_fields_that_a_group_shows_are_compared() -> None:
     assert [differing(recorded, seen) for recorded, seen, _ in SEEN] == [told for *_, told in SEEN]
 
 
-IDENTIFIED = group(2, NOW - 5, {"name": "B", "externalId": "7"})
-
-
 def test_a_missing_external_id_differs_if_other_tags_show_theirs() -> None:
     """The service sends the external id with each posted tag, so a tag without one has lost it."""
-    assert differing({"externalId": "1"}, {}, IDENTIFIED) == {"externalId": ""}
+    assert differing({"externalId": "1"}, {}, group(2, NOW - 5, {"name": "B", "externalId": "7"})) == {"externalId": ""}
     assert differing({"externalId": "1", "description": "d"}, {"description": "e"}) == {"description": "e"}
 
 

@@ -239,12 +239,11 @@ def test_each_offer_is_compared_with_the_content_accepted_at_that_time(tmp_path:
 # --- the start
 
 
-NOON = {"activityHour": 2024050212, "firstObservedInHour": 30}
-
-
 def start(zone: ZoneInfo | None = None, **given: Any) -> str:
     """The start of a row in a group whose own offset is one hour east of UTC."""
-    (found,) = placed(group(tzOffsetMins=60, timeRows=[row(**{**NOON, **given})]), zone).timeRows
+    (found,) = placed(
+        group(tzOffsetMins=60, timeRows=[row(**{"activityHour": 2024050212, "firstObservedInHour": 30, **given})]), zone
+    ).timeRows
     return found.start.isoformat() if found.start else "none"
 
 

@@ -136,21 +136,18 @@ def test_a_receipt_in_the_way_is_read_again(tmp_path: Path, most: int, outcome: 
     assert len(rows(tmp_path)) == len(rows(tmp_path, "SELECT * FROM syncengine_receipts")) == there
 
 
-SAME = "- {name: archive, jsonl: {path: out/time.jsonl, json: {note: same}}}\n"
-
-
 @pytest.mark.parametrize(("again", "description"), [("ac", "x"), ("ca", "x"), ("a", "another")])
 def test_groups_with_equal_lines_have_one_line_each(again: str, description: str, tmp_path: Path) -> None:
     """The line of `a` was never written, and that of `c` is in its place: even another `a` may be posted."""
-    file = tmp_path / "out/time.jsonl"
+    same, file = "- {name: archive, jsonl: {path: out/time.jsonl, json: {note: same}}}\n", tmp_path / "out/time.jsonl"
     for id in "ac":
-        taking(delivering(tmp_path, SAME, ""), raw(id, description="x"))
+        taking(delivering(tmp_path, same, ""), raw(id, description="x"))
         if id == "a":
             file.write_bytes(b"")
         with closing(sqlite3.connect(tmp_path / ".syncengine/state.db")) as state, state:
             state.execute("UPDATE inbox_deliveries SET status = 'attempting' WHERE group_id = ?", id)
             state.execute("UPDATE inbox_groups SET state = 'delivering', outcome = NULL WHERE group_id = ?", id)
-    verdicts = together(delivering(tmp_path, SAME, ""), *(raw(id, description=description) for id in again))
+    verdicts = together(delivering(tmp_path, same, ""), *(raw(id, description=description) for id in again))
     assert {*outcomes(verdicts)} == {SUCCESS}
     assert lines(tmp_path) == [{"note": "same"}] * 2
 
