@@ -91,6 +91,7 @@ FAILING = {
     "an endless macro": "{% macro f(n) %}{{ f(n - 1) if n }}{{ f(n - 1) if n }}{% endmacro %}{{ f(200) }}",
     "internals by an attribute": "{{ ['x'] | map(attribute='__cla' ~ 'ss__') | join }}",
     "internals of itself": "{{ self['_TemplateReference' ~ '__context'] | list }}",
+    "a block that it lacks": "{{ self.nothing() }}",
     "a function as a value": "{{ ''.upper }}",
     "a function in a text": "as {{ tag.name.lower }}",
     "an infinite number": "{{ 1e308 * 10 }}",
