@@ -76,8 +76,8 @@ def test_a_commit_without_a_pull_request_has_no_comment(reported: Project, host:
 
 def test_the_pull_request_whose_merge_made_the_commit_is_preferred(reported: Project, host: Imitation) -> None:
     for name in ("merge_commit_sha", "squash_commit_sha" if host.kind == "gitlab" else "merge_commit_sha"):
-        host.pulls = {"*": [70, 12, 71]}
-        host.about = {12: {name: COMMIT}, 71: {"merged_at": "2026-02-02T00:00:00Z"}}
+        host.pulls = {"*": [70, 12, 5]}
+        host.about = {12: {name: COMMIT}, 70: {"merged_at": "2026-02-02T00:00:00Z"}}
         assert said(publish(reported, host, **BRANCH), host)
         host.comments.clear()
     host.about = {12: {"merged_at": "2026-03-03T00:00:00Z"}}
