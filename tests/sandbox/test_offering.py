@@ -177,13 +177,6 @@ def test_an_answer_about_older_content_does_not_count_for_newer_content(service:
 # --- a fetch is held open until there is posted time (docs/interface.md 4, fetch rule 1)
 
 
-def fetching(running: Talking, pool: ThreadPoolExecutor, count: int = 1) -> list[Future[httpx.Response]]:
-    """Start `count` fetches, and wait until the sandbox holds them."""
-    futures = [pool.submit(running.connector.get, "/postedtime", timeout=90) for _ in range(count)]
-    eventually(lambda: len(running.requests()) >= count)
-    return futures
-
-
 def ids(response: httpx.Response) -> list[str]:
     assert response.status_code == 200, response.text
     return [group["groupId"] for group in response.json()]
@@ -192,14 +185,23 @@ def ids(response: httpx.Response) -> list[str]:
 def test_a_fetch_is_answered_when_time_is_posted_or_its_client_unregistered(running: Talking) -> None:
     """A held fetch has registered its client, so that posted time is recorded, and answered to one of two fetches. A
     fetch whose client is unregistered gets an empty array, and does not register the client again."""
+
+    def fetch() -> Future[httpx.Response]:
+        """Start a fetch, and wait until the sandbox holds it."""
+        before = len(running.requests())
+        answer = pool.submit(running.connector.get, "/postedtime", timeout=90)
+        eventually(lambda: len(running.requests()) > before)
+        return answer
+
     with ThreadPoolExecutor() as pool:
-        fetches = fetching(running, pool, 2)
+        fetches = fetch(), fetch()
         assert running.state()["connection"]["mechanism"] == "fetch"
         assert [(entry["open"], entry["status"]) for entry in running.requests()] == [(True, None)] * 2
         running.say("/posted-time", {"groupId": "g"})
-        eventually(lambda: any(fetch.done() for fetch in fetches))
+        assert sorted(ids(each.result()) for each in fetches) == [[], ["g"]]
+        held = fetch()
         assert running.call("/postedtime/unregisterfetchclient").status_code == 200
-        assert sorted(ids(fetch.result()) for fetch in fetches) == [[], ["g"]]
+        assert ids(held.result()) == []
         assert running.state()["connection"]["mechanism"] is None
 
 
