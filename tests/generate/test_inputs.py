@@ -146,9 +146,6 @@ def test_a_cache_entry_is_valid_as_long_as_its_inputs(tmp_path: Path, text: str)
     assert known("B") is False
 
 
-# --- calls of `data`
-
-
 PROJECT = "version: 1\nsources: {pms: {sql: pms.db}, crm: {http: {url: 'http://127.0.0.1:9'}}}\n"
 WRONG = {
     "an unknown option": ("'../r.csv', delimeter=';'", "`data` has no option `delimeter`; did you mean `delimiter`?"),

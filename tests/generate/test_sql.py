@@ -212,9 +212,6 @@ def test_a_file_is_named_by_a_variable(project: Project) -> None:
     assert planned("red") == ["tag/C"]
 
 
-# --- PostgreSQL and MariaDB
-
-
 SETTINGS = "version: 1\nsources: {pms: {sql: {env: PMS}}}\n"
 
 TABLE = """\

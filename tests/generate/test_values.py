@@ -28,16 +28,11 @@ VALUES = [
     *("@a", "`a`", "[a]", "{a: b}", "a\\nb", "two\nlines", "tab\there", "é", "日本語", "😀", "a|b", "> a", "?"),
     *(":", "-", "---", "...", "<<", "=", "\u00a0x", "\u200b", "$(x)", "&amp;<b>", "\\", "a,b;c"),
 ]
-BLOCK = """generate:
-  - forEach: {csv: ../rows.csv}
-    tags:
-      - name: "T{{ row.n }}"
-        description: "{{ row.v }}"
-        metadata: {Value: "{{ row.v }}", Both: "<{{ row.v }}>"}
-        externalId: "{{ row.line }}"
-        managedBy: "{{ row.line }}"
-        keywords: ["key{{ row.n }}", "{{ row.word }}"]
-"""
+BLOCK = block(
+    "csv: ../rows.csv",
+    "name: 'T{{ row.n }}', description: '{{ row.v }}', metadata: {Value: '{{ row.v }}', Both: '<{{ row.v }}>'}, "
+    "externalId: '{{ row.line }}', managedBy: '{{ row.line }}', keywords: ['key{{ row.n }}', '{{ row.word }}']",
+)
 
 
 SAME = [{"n": "A", "v": "0123"}, {"n": "B", "v": "nö"}]
@@ -250,27 +245,15 @@ def test_tojson_keeps_every_digit(tmp_path: Path) -> None:
 
 
 MANIFEST = """\
-defaults:
-  tags: {visibility: PRIVATE, metadata: {Office: Vienna}}
-tagCategories:
-  - {externalId: acme, label: "no", keywords: ["acme: corp"], protect: true, previously: [old]}
-activityTypes:
-  - {code: "0101", label: "Plan # and prepare", enableIfNew: true}
+defaults: {tags: {visibility: PRIVATE, metadata: {Office: Vienna}}}
+tagCategories: [{externalId: acme, label: "no", keywords: ["acme: corp"], protect: true, previously: [old]}]
+activityTypes: [{code: "0101", label: "Plan # and prepare", enableIfNew: true}]
 tags:
-  - name: "0042"
-    description: "two\\nlines, and {{ no }} template"
-    category: acme
-    keywords: ["- x", "yes"]
-    metadata: {"Client: name": "~"}
-    closedTimestamp: 2024-05-01T09:00:00Z
-    previously: ["#41"]
-    protect: true
+  - {name: "0042", description: "two\\nlines, and {{ no }} template", category: acme, keywords: ["- x", "yes"],
+     metadata: {"Client: name": "~"}, closedTimestamp: 2024-05-01T09:00:00Z, previously: ["#41"], protect: true}
   - {name: ALONE, visibility: PUBLIC, keywords: []}
-removed:
-  - {tag: GONE, as: retire, reason: "closed: ticket 77"}
-generate:
-  - forEach: {csv: ../texts.csv}
-    tags: [{name: "{{ row.n }}", description: "{{ row.text }}"}]
+removed: [{tag: GONE, as: retire, reason: "closed: ticket 77"}]
+generate: [{forEach: {csv: ../texts.csv}, tags: [{name: "{{ row.n }}", description: "{{ row.text }}"}]}]
 """
 TEXTS = 'n,text\nG-1," leading, ""quoted"" # and {{ this }}"\nG-2,no\n'
 
@@ -290,8 +273,8 @@ def test_what_is_rendered_means_the_same(project: Project, format: str) -> None:
     done = project.run("render", "--format", format)
     assert done.code == 0, done.err
     if format == "yaml":
-        assert '  # manifests/m.yaml:21 (texts.csv:3)\n  - name: "G-2"\n' in done.out
-        assert '  # manifests/m.yaml:8\n  - name: "0042"\n' in done.out
+        assert '  # manifests/m.yaml:9 (texts.csv:3)\n  - name: "G-2"\n' in done.out
+        assert '  # manifests/m.yaml:5\n  - name: "0042"\n' in done.out
     write(project.folder, {"texts.csv": "n\nG-1\n"})
     refused = project.run("render", "--format", "json")
     assert (refused.code, "bad-template" in refused.codes) == (8, True)
@@ -299,9 +282,6 @@ def test_what_is_rendered_means_the_same(project: Project, format: str) -> None:
     (project.folder / "manifests/v.yaml").unlink()
     write(project.folder, {f"manifests/m.{format}": done.out})
     assert meant() == before
-
-
-# --- encodings of data files, and the names by which a manifest may give them
 
 
 def encoded(name: str, data: bytes = b"n\nAcme\n") -> Files:

@@ -174,9 +174,6 @@ def test_an_answer_about_older_content_does_not_count_for_newer_content(service:
         assert service.posted("g")["state"] == state
 
 
-# --- a fetch is held open until there is posted time (docs/interface.md 4, fetch rule 1)
-
-
 def ids(response: httpx.Response) -> list[str]:
     assert response.status_code == 200, response.text
     return [group["groupId"] for group in response.json()]

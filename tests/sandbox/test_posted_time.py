@@ -347,9 +347,6 @@ def test_what_cannot_be_posted_is_refused(service: Asking, body: dict[str, Any])
     assert len({posted["group"]["submissionTime"] for posted in service.state()["postedTime"]}) == 1
 
 
-# --- tags by the keywords in the text of rows (docs/interface.md 2.1)
-
-
 def tags_of(service: Asking, *rows: dict[str, Any], **said: Any) -> list[str]:
     service.post("g", **{"timeRows": list(rows), **said})
     return [tag["name"] for tag in service.posted("g")["group"].get("tags", [])]
@@ -402,9 +399,6 @@ def test_each_row_is_matched_by_itself_unless_a_tag_is_chosen(matters: Asking) -
     )
     matters.told("deleteKeyword", tagName="ACME-0042", keyword="EP 1234567")
     assert tags_of(matters, row) == []
-
-
-# --- the fields and types of docs/interface.md 2.5 and 2.6
 
 
 def shape(texts: str, numbers: str = "", **fields: Any) -> Any:

@@ -167,9 +167,6 @@ def test_what_is_unknown_is_404_and_what_is_incomplete_is_400(
     assert service.state() == before
 
 
-# --- limits, and batches of any kind
-
-
 @pytest.mark.parametrize(
     "operation", [each for each in OPERATIONS.values() if each.items], ids=lambda operation: operation.id
 )

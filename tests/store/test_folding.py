@@ -130,9 +130,6 @@ def test_the_tables_hold_the_fold_of_the_effects(state: State, steps: list[tuple
         assert {row.key: replace(row, run=None, plan=None) for row in state.rows()} == life.seen()
 
 
-# --- statements
-
-
 A, X, Y = tag("a"), category("x"), category("y")
 MOVED = Effect(key=A, fields={"category": "y"}, keywords=("new",), keywords_dropped=("old",), whole=True)
 

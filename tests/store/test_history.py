@@ -1,4 +1,5 @@
-"""What is read from the journal: the history of resources, when they settled, and what a run changed."""
+"""What is read from the journal: the history of resources, when they settled, what a run changed, and the losses that
+an approval covers, from the begin of its apply until they are settled, withdrawn or used up."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Body, Key, Recorded, Source, Status
 from syncengine.state.history import Run
-from syncengine.state.records import Attempt, CallFailure, Settlement, UndoneChange, made_of
+from syncengine.state.records import SWEEP, Approved, Attempt, CallFailure, Loss, Settlement, UndoneChange, made_of
 from syncengine.state.store import State, open_state
 from syncengine.state.tables import CHANGES
 
@@ -157,8 +158,6 @@ def test_a_row_settled_when_its_last_call_was_acknowledged(url: str) -> None:
         assert all(at > second for at in settled(url, A, C).values())
 
 
-# --- the rows that a run changed, as they were before it
-
 CALLS = iter(range(1000))
 
 
@@ -240,3 +239,102 @@ def test_an_undone_change_is_recognized_by_its_parts() -> None:
     for status in (Status.RELEASED, Status.RETIRED):
         undeclared = made_of(Recorded(A, status=status), Recorded(A, status=Status.DELETED))
         assert not any(UndoneChange(A, undeclared, "run", "undo").is_made_by(body) for body in (None, Body()))
+
+
+NAMES = ("A", "B", "ÄÖ%_'\"")
+LOSSES = tuple(Loss("tags", tag(name), "retire") for name in NAMES)
+RETIRED = tuple(Effect(key=tag(name), keywords_dropped=("k",), status=Status.RETIRED) for name in NAMES)
+KEYWORD = Loss("keywords", tag("KEEPS"), "k")
+TEXT = "3@0123456789abcdef0123"
+
+
+@pytest.fixture
+def tagged(url: str) -> Iterator[State]:
+    """A state of tags with a keyword each."""
+    with applying(url) as state:
+        applied(state, "c1", *(Effect(key=tag(n), keywords=("k",), whole=True) for n in (*NAMES, "KEEPS")))
+        state.end_run("complete", {})
+        yield state
+
+
+def begin(state: State, number: int, uses: dict[str, tuple[Loss, ...]], *losses: Loss, is_whole: bool = True) -> None:
+    wanted = frozenset(losses or (loss for each in uses.values() for loss in each))
+    approved = Approved(uses, wanted, frozenset(loss.key for loss in wanted), is_whole)
+    state.begin_run(run(number, approvals=tuple(uses)), approved=approved)
+
+
+def remaining(state: State) -> dict[str, tuple[tuple[Loss, ...], bool]]:
+    """The losses that each approval still covers, and whether it is used up."""
+    return {record.text: (record.remaining, record.used is not None) for record in state.approvals()}
+
+
+def test_an_approval_covers_its_remaining_losses_until_they_settle(tagged: State) -> None:
+    """A run dies after one of three losses, and later runs do the rest."""
+    begin(tagged, 3, {TEXT: (*LOSSES, KEYWORD)})
+    applied(tagged, "c2", *RETIRED[:1])
+    tagged.intend({"c3": Attempt("deleteKeyword", (Effect(key=tag("B"), keywords_dropped=("k",)),))})
+    assert remaining(tagged) == {TEXT: ((*LOSSES, KEYWORD), False)}
+    begin(tagged, 5, {}, *LOSSES[1:], KEYWORD)
+    assert remaining(tagged) == {TEXT: ((*LOSSES[1:], KEYWORD), False)}
+    applied(tagged, "c4", *RETIRED[1:])
+    applied(tagged, "c5", Effect(key=tag("KEEPS"), keywords_dropped=("k",)))
+    tagged.doubt([tag("B")])
+    tagged.end_run("incomplete", {})
+    assert remaining(tagged) == {TEXT: ((LOSSES[1],), False)}
+    begin(tagged, 6, {}, LOSSES[1])
+    applied(tagged, "c6", Effect(key=tag("B"), whole=True, status=Status.RETIRED))
+    tagged.end_run("complete", {})
+    assert remaining(tagged) == {TEXT: ((), True)}
+    (record,) = tagged.approvals()
+    assert (record.run, record.plan, record.covers) == ("run-3", "plan-3", (*LOSSES, KEYWORD))
+
+
+def test_an_approval_does_not_cover_losses_that_a_plan_no_longer_has(tagged: State) -> None:
+    """A whole plan withdraws all other losses; a plan with a selection only those of the resources that it touches."""
+    begin(tagged, 3, {TEXT: LOSSES})
+    for number, (loss, is_whole, left) in enumerate(
+        [
+            (Loss("tags", tag("OTHER"), "forget"), False, LOSSES),
+            (Loss("fields", tag("A"), "url"), False, LOSSES[1:]),
+            (LOSSES[2], True, LOSSES[2:]),
+            (KEYWORD, True, ()),
+        ]
+    ):
+        begin(tagged, 4 + number, {}, loss, is_whole=is_whole)
+        assert remaining(tagged) == {TEXT: (left, left == ())}
+
+
+def test_an_undo_an_adoption_and_an_import_end_approvals(tagged: State) -> None:
+    """An undo that of the undone run, `put` that of the rows that it writes, and `state import` every listed one. The
+    approval of a first sweep ends once the tagged owns activity types."""
+    begin(tagged, 3, {TEXT: LOSSES[:2]})
+    begin(tagged, 4, {"1@other": LOSSES[2:], "1@sweep": (SWEEP,)}, is_whole=False)
+    tagged.begin_run(run(5), approved=Approved({}, taken_back="run-3"))
+    left = {TEXT: ((), True), "1@other": (LOSSES[2:], False), "1@sweep": ((SWEEP,), False)}
+    assert remaining(tagged) == left
+    tagged.put([Recorded(LOSSES[2].key, confirmed=True)])
+    assert remaining(tagged) == left | {"1@other": ((), True)}
+    tagged.set_facts(owns_activity_types=True)
+    tagged.end_run("complete", {})
+    assert remaining(tagged)["1@sweep"] == ((), True)
+    begin(tagged, 6, {"3@more": LOSSES})
+    tagged.use_up_approvals(["3@more", "1@listed", "1@listed"])
+    assert [remaining(tagged)[text] for text in ("3@more", "1@listed")] == [((), True)] * 2
+
+
+def test_an_approval_that_is_listed_again_does_not_start_again(tagged: State, url: str) -> None:
+    """It keeps its first run and its remaining losses. A reader lists the same; a missing SQLite state lists none."""
+    begin(tagged, 3, {TEXT: LOSSES, "1@b": (KEYWORD,)})
+    applied(tagged, "c2", *RETIRED[:1])
+    begin(tagged, 4, {TEXT: LOSSES, "1@b": (KEYWORD,)})
+    tagged.end_run("interrupted", {})
+    expected = tagged.approvals()
+    assert {(record.text, record.run, record.remaining) for record in expected} == {
+        (TEXT, "run-3", LOSSES[1:]),
+        ("1@b", "run-3", (KEYWORD,)),
+    }
+    with open_state(url, write=False) as reader:
+        assert reader.approvals() == expected
+    if "://" not in url:
+        with open_state(f"{url}.none", write=False) as reader:
+            assert reader.approvals() == []

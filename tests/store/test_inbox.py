@@ -173,9 +173,6 @@ def test_receipts_are_found_by_sink_and_time(url: str) -> None:
         assert inbox.write(lambda tx: tx.reduce(15.0)) == 0
 
 
-# --- the lease
-
-
 def test_one_process_holds_the_inbox_and_another_waits(url: str) -> None:
     """Without a wait, the error names the holder; a standby takes over after the release. The lock of the state is
     independent."""

@@ -245,9 +245,6 @@ def test_a_full_disk_leaves_nothing_half_written(path: Path) -> None:
     assert names(path) == ["a"]
 
 
-# --- damage
-
-
 def test_damaged_bytes_raise_only_the_programs_own_error(path: Path) -> None:
     """Wherever they are: the state can be read or the error is a single line."""
     with applying(str(path)) as state:

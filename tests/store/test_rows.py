@@ -295,9 +295,6 @@ def test_a_plan_that_ends_after_an_apply_leaves_the_later_mark(url: str, tmp_pat
     assert memory.last() == last
 
 
-# --- digests of rows and values, which are stored and shown
-
-
 FULL = Recorded(
     tag("ACME-0042"),
     Body({"category": "acme", "excludeTagNameKeyword": False, "list": ("b", "a")}, ("b", "a"), {"Client": "ACME"}),
@@ -334,9 +331,6 @@ def test_digests_keep_the_values_that_are_stored(tmp_path: Path) -> None:
     assert sha256_of("grün").startswith("fe263064ba02eaea")
     for values in ({"b": 2, "a": None}, {"a": None, "b": 2}):
         assert sha256_of_values((1, values)).startswith("749b2a8886e05ca3")
-
-
-# --- the connector: its last mechanism, and the configuration of its last registration
 
 
 KEY = "caller-key-of-a-test"

@@ -157,9 +157,6 @@ def test_rows_that_an_older_transaction_can_still_see_are_said_to_remain(server:
             assert state.compact()
 
 
-# --- a pooler
-
-
 @pytest.fixture
 def pooler(server: Server, database: str) -> Iterator[str]:
     """The URL of a PgBouncer that gives each transaction another connection of the server."""
@@ -208,9 +205,6 @@ def test_a_state_works_through_a_pooler(pooler: str, monkeypatch: pytest.MonkeyP
     with pytest.raises(SyncengineError, match="accepts no `options`") as refusal:
         open_state(f"{pooler}?options=-csearch_path%3Dstaging", write=True)
     assert refusal.value.code == "state-url"
-
-
-# --- a server that cannot be used
 
 
 def refused(url: sa.URL) -> SyncengineError:
@@ -325,9 +319,6 @@ def test_states_and_sinks_classify_a_fault_alike(error: Stated, code: str, words
     failed = sa.exc.OperationalError("x", None, error)
     assert diagnose(failed).code == code
     assert words in cause(failed)
-
-
-# --- docs/state.md: a shared state in a schema, and a job that may only read
 
 
 PAGE = ROOT / "docs/state.md"
