@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from syncengine.resource import Body, Key, Recorded
+from syncengine.state import working_copy
 from syncengine.state.git_repository import Remote
 from tests.cli.program import Project, tag
 from tests.cli.service import Service
@@ -243,17 +243,15 @@ def test_a_refused_run_is_history_also_while_another_holds_the_lock(
     assert (run["outcome"], run["exitCode"]) == ("refused", 6)
 
 
-SMALL = "from syncengine.state import working_copy as w; w.MOST_ROWS = 2; from syncengine.cli import main; main()"
-
-
-def test_more_rows_than_a_state_in_git_holds_are_refused(begun: Project, service: Service) -> None:
+def test_more_rows_than_a_state_in_git_holds_are_refused(
+    begun: Project, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before anything is sent; the error suggests PostgreSQL."""
     before, asked = begun.rows(), len(service.asked())
     begun.wants(tags=[tag(f"ACME-{number}") for number in range(3)])
-    command = [sys.executable, "-c", SMALL, "apply", "-y", "--no-delete"]
-    done = subprocess.run(command, cwd=begun.folder, env=begun.surroundings(), capture_output=True, text=True)
-    assert (done.returncode, "error[state-too-large]" in done.stderr + done.stdout) == (1, True), done.stderr
-    assert "to PostgreSQL" in done.stderr + done.stdout
+    monkeypatch.setattr(working_copy, "MOST_ROWS", 2)
+    done = fails(begun, "apply", "-y", "--no-delete", says="error[state-too-large]")
+    assert "to PostgreSQL" in done.err + done.out
     assert set(service.asked()[asked:]) <= {"teamInfo"}
     assert (begun.rows(), begun.is_locked()) == (before, False)
     applies(begun, **TWO)
