@@ -56,6 +56,34 @@ def test_each_sink_takes_the_groups_that_match_its_when(tmp_path: Path) -> None:
     assert (ids(tmp_path), [line["groupId"] for line in lines(tmp_path)]) == (["g1"], ["g2"])
 
 
+def test_verdicts_of_fetch_wait_until_the_service_accepted_them(tmp_path: Path) -> None:
+    """They survive a restart. A verdict on a webhook call does not wait: it was the answer to the call."""
+    with at_work(delivering(tmp_path)) as desk:
+        for group, mechanism in ((raw("g1"), "fetch"), (UNTAGGED, "fetch"), (raw("g3"), "webhook")):
+            desk.take(group, mechanism)
+    with at_work(delivering(tmp_path)) as desk:
+        waiting = [(w.group_id, w.status, w.external_id) for w in desk.inbox.waiting()]
+        assert waiting == [("g1", "SUCCESS", "L-g1"), ("g2", "FAILURE", None)]
+        desk.acknowledge("g1")
+        desk.inbox.write(lambda tx: tx.give_up("g2", "the service does not know it"))
+        states = {entry.group_id: entry.state for entry in desk.inbox.entries()}
+        assert (list(desk.inbox.waiting()), states["g2"]) == ([], "given-up")
+        desk.take(raw("g1"))
+        assert [w.group_id for w in desk.inbox.waiting()] == ["g1"]
+
+
+def test_a_template_file_is_read_only_at_the_start(tmp_path: Path) -> None:
+    """A template that changes or disappears later does not affect groups until the project is loaded again."""
+    narrative = tmp_path / "narrative.j2"
+    narrative.write_text("As it was: {{ tag.name }}.")
+    with at_work(delivering(tmp_path, more=LOOKUPS + "narrative: {template: narrative.j2}\n")) as desk:
+        narrative.write_text("{{ broken")
+        desk.take(raw("g1"))
+        narrative.unlink()
+        desk.take(raw("g2"))
+    assert rows(tmp_path, "SELECT note FROM time") == [("As it was: ACME-0042.",)] * 2
+
+
 # --- offered again
 
 

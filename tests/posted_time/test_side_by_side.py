@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import fcntl
+import json
 import os
+import resource
+import signal
 import sqlite3
 import time
 from collections.abc import Callable
@@ -212,6 +215,27 @@ def test_a_group_is_never_in_two_deliveries_at_once(tmp_path: Path) -> None:
     with at_work(delivering(tmp_path, JSONL + SQL_SINK)) as desk:
         desk.wait(story(desk.delivery))
     assert (ids(tmp_path), [line["groupId"] for line in lines(tmp_path)]) == (["g1"], ["g1"])
+
+
+def test_a_full_disk_in_the_middle_of_a_line_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """Some lines are whole, one is torn and others are missing: the memo of each line tells which."""
+    groups = [raw(f"g{number}", description="x" * 400) for number in range(12)]
+    with at_work(delivering(tmp_path, JSONL, "")) as desk:
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        state = sum(file.stat().st_size for file in (tmp_path / ".syncengine").iterdir())
+        size = max(2_000_000, 2 * state)  # room for the inbox, and for about five lines of the file
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out/time.jsonl").write_bytes(b'"' + b"x" * (size - 5_000 - 3) + b'"\n')
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limit[1]))
+        try:
+            first = outcomes([desk.take(group) for group in groups])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+            signal.signal(signal.SIGXFSZ, handler)
+        assert (set(first), set(outcomes(desk.together(*groups)))) == ({SUCCESS, TROUBLE}, {SUCCESS})
+    written = (tmp_path / "out/time.jsonl").read_bytes().splitlines()[1:]
+    assert sorted(json.loads(line)["groupId"] for line in written) == sorted(group["groupId"] for group in groups)
 
 
 def test_a_line_is_no_success_before_its_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
