@@ -21,6 +21,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from tests.support.quiet import QuietHandler, listening
 
 Json = dict[str, Any]
+Query = dict[str, list[str]]
+Answer = tuple[int, object, dict[str, str]]
+"""Status, data and headers."""
 TOKEN = "token-never-to-be-seen"
 BOT, PERSON = 41, 7
 LOGINS = {BOT: "github-actions[bot]", PERSON: "jane"}
@@ -61,7 +64,7 @@ class Imitation:
     pulls: dict[str, list[int]] = field(default_factory=dict)
     """Numbers of the merged pull requests of each commit; `*` is any commit."""
     heads: dict[int, str] = field(default_factory=dict)
-    parents: dict[str, list[str]] = field(default_factory=dict)
+    parents: Query = field(default_factory=dict)
     """The parents of merge commits."""
     forks: set[int] = field(default_factory=set)
     about: dict[int, Json] = field(default_factory=dict)
@@ -155,7 +158,7 @@ class _Handler(QuietHandler):
         content = data if isinstance(data, bytes) else b"" if data is None else json.dumps(data).encode()
         self.say(status, content, {"content-type": "application/json", **headers})
 
-    def _judged(self, method: str, body: Any) -> tuple[int, object, dict[str, str]]:
+    def _judged(self, method: str, body: Any) -> Answer:
         """The status, data and headers of the answer to a request, of a list those of one page."""
         parts = urlsplit(self.path)
         path, query = parts.path, parse_qs(parts.query)
@@ -165,9 +168,7 @@ class _Handler(QuietHandler):
         status, data, headers = self._executed(method, path, query, body)
         return (status, *self._paged(data, headers, query)) if method == "GET" else (status, data, headers)
 
-    def _executed(
-        self, method: str, path: str, query: dict[str, list[str]], body: Any
-    ) -> tuple[int, object, dict[str, str]]:
+    def _executed(self, method: str, path: str, query: Query, body: Any) -> Answer:
         host = self.host
         if path.startswith("/storage/"):
             self.host.anonymous.append(not self.headers.get("authorization"))
@@ -188,7 +189,7 @@ class _Handler(QuietHandler):
                 return 200, list(host.comments.values()), {}
         return self._write(method, path, body)
 
-    def _reviewed(self, path: str, query: dict[str, list[str]]) -> tuple[int, object, dict[str, str]] | None:
+    def _reviewed(self, path: str, query: Query) -> Answer | None:
         """Answer requests for commits, their pull requests, and the jobs and artifacts of these."""
         host = self.host
         if commit := re.search(r"/commits/(\w+)/(pulls|merge_requests)$", path):
@@ -232,7 +233,7 @@ class _Handler(QuietHandler):
             for id, run in (*kept, *((number, {"of": number}) for number in numbers))
         ]
 
-    def _paged(self, data: Any, headers: dict[str, str], query: dict[str, list[str]]) -> tuple[object, dict[str, str]]:
+    def _paged(self, data: Any, headers: dict[str, str], query: Query) -> tuple[object, dict[str, str]]:
         """Answer with one page of a list, which may be a member of an object."""
         host = self.host
         name = next((name for name in ("workflow_runs", "artifacts") if isinstance(data, dict) and name in data), None)
@@ -254,7 +255,7 @@ class _Handler(QuietHandler):
                 headers["link"] = link if host.paging == "link" else f'<{base}&cursor={page + 1}>; rel="next"'
         return {name: part, "total_count": len(items)} if name else part, headers
 
-    def _write(self, method: str, path: str, body: Any) -> tuple[int, object, dict[str, str]]:
+    def _write(self, method: str, path: str, body: Any) -> Answer:
         """Answer a request to write a comment. The path of one comment ends with its id."""
         host = self.host
         of_one = "/repos/acme/tags/issues/comments" if host.kind == "github" else host.path

@@ -142,7 +142,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("pulls", OTHERS.values(), ids=OTHERS)
-def test_a_run_after_another_without_a_place_writes_nothing(
+def test_a_run_after_one_without_a_place_writes_nothing(
     project: Project, github: Imitation, pulls: list[object]
 ) -> None:
     github.number = 4

@@ -404,9 +404,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("is_planned", [True, False])
-def test_no_word_from_elsewhere_reaches_the_comment_as_markup(
-    project: Project, github: Imitation, is_planned: bool
-) -> None:
+def test_no_word_from_elsewhere_becomes_markup(project: Project, github: Imitation, is_planned: bool) -> None:
     """Names and values of manifests, and messages that quote them, cannot add mentions, references, links or HTML, nor
     end the marker."""
     if is_planned:

@@ -196,10 +196,8 @@ LEFT = {
 
 
 @pytest.mark.parametrize(("text", "place", "words"), LEFT.values(), ids=LEFT)
-def test_what_cannot_be_formatted_is_left_unchanged_and_told_with_its_place(
-    tmp_path: Path, text: str, place: str, words: str
-) -> None:
-    """A manifest that would lose a comment, or a file that is no manifest. The reason is in our own words."""
+def test_what_cannot_be_formatted_is_told_with_its_place(tmp_path: Path, text: str, place: str, words: str) -> None:
+    """A manifest that would lose a comment, or a file that is none, is left unchanged. The reason is in our words."""
     file = project(tmp_path, text)
     for options in ([], ["--check"]):
         code, out, err = fmt(tmp_path, *options)

@@ -218,9 +218,7 @@ REFUSED: dict[str, tuple[str | bytes, str, str]] = {
 
 
 @pytest.mark.parametrize(("content", "start", "words"), REFUSED.values(), ids=REFUSED)
-def test_a_table_that_no_plan_would_take_or_whose_identity_is_unclear_is_refused(
-    tmp_path: Path, content: str | bytes, start: str, words: str
-) -> None:
+def test_an_unusable_or_unclear_table_is_refused(tmp_path: Path, content: str | bytes, start: str, words: str) -> None:
     """The error has its place, or lists the possible columns for --key. Nothing is written, and no identity guessed."""
     said = begun(tmp_path, content, "new", code=8)
     assert said.startswith(f"m.csv:{start}")
