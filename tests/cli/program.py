@@ -68,7 +68,8 @@ class Project:
         """Write the project file. `service` adds lines to the service section, `lines` are appended."""
         head = ["version: 1", "service:", f"  baseUrl: {self.url}", "  apiKey: {env: SYNCENGINE_API_KEY}"]
         # A call with an unknown outcome counts as executed at once, unless the test sets `landing`.
-        usual = ("timeout: 10s", *(() if any(line.startswith("landing:") for line in service) else ("landing: 0s",)))
+        given = {line.partition(":")[0] for line in service}
+        usual = (line for line in ("timeout: 10s", "landing: 0s") if line.partition(":")[0] not in given)
         text = [*head, *(f"  {line}" for line in (*usual, *service)), *lines]
         (self.folder / "syncengine.yaml").write_text("\n".join(text) + "\n", encoding="utf-8")
 

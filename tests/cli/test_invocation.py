@@ -135,6 +135,15 @@ def test_a_named_pipe_or_a_link_to_itself_in_place_of_a_file_is_refused(project:
             assert (done.code in (1, 8, 64), "internal" in done.err) == (True, False), done.err
 
 
+@pytest.mark.parametrize("command", ["apply -y", "connector check"])
+def test_without_a_project_every_command_says_the_same(project: Project, command: str) -> None:
+    """The message names `syncengine init`, and no file is created."""
+    (project.folder / "empty" / ".git").mkdir(parents=True)
+    done = project.run(*command.split(), cwd=project.folder / "empty")
+    assert (done.code, "run `syncengine init` to create one" in done.out + done.err) == (8, True), done
+    assert [path.name for path in (project.folder / "empty").iterdir()] == [".git"]
+
+
 def test_a_project_that_only_delivers_time_needs_no_manifests(project: Project) -> None:
     """Once the state records resources, a missing folder of manifests is an error."""
     time = "postedTime: {mode: fetch, deliver: [{name: file, jsonl: {path: out/time.jsonl}}]}"

@@ -146,9 +146,7 @@ def applied(project: Project, tags: list[Json], *words: str) -> None:
 
 
 SET_BACK = ("DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st TEMPLATE yesterday")
-USES_A_STATE = (
-    *("plan", "apply -y", "drift", "state forget tag/A -y", "state quarantine", "time pull", "plan --undo last"),
-)
+ACTING = ("plan", "apply -y", "drift", "state forget tag/A -y", "state quarantine", "time pull", "plan --undo last")
 """Commands that would act on what the state lacks."""
 
 
@@ -163,7 +161,7 @@ def test_a_state_that_was_set_back_is_refused_until_it_is_accepted(project: Proj
     shutil.copy(backup, state)
     project.wants(tags=FIRST)
     asked = service.asked()
-    for command in (*USES_A_STATE, *USES_A_STATE, "state prune --before 7d -y"):
+    for command in (*ACTING, *ACTING, "state prune --before 7d -y"):
         done = project.run(*command.split())
         assert (done.code, "state-rewound" in done.out + done.err) == (4, True), (command, done.out, done.err)
     assert service.asked() == asked
@@ -271,7 +269,7 @@ def test_a_lost_state_is_not_replaced_by_a_new_one(
     project.wants(tags=FIRST)
     asked, export = service.asked(), (project.folder / "state.jsonl").read_bytes()
     others = ("list", "export -o state.jsonl", "lock", "unlock 3f2a9c", "restore -y", "quarantine tag/A --reason odd")
-    for command in (*USES_A_STATE, *USES_A_STATE, "adopt tags.csv", *(f"state {words}" for words in others)):
+    for command in (*ACTING, *ACTING, "adopt tags.csv", *(f"state {words}" for words in others)):
         done = project.run(*command.split())
         said = [word in done.out + done.err for word in ("new-state", "state rebuild", "--new-state")]
         assert (done.code, said) == (4, [True] * 3), (command, done.out, done.err)

@@ -26,9 +26,7 @@ CODED, PLAIN = f"{PART}%21never%40seen", f"{PART}!never@seen"
 BLOCK = "generate: [{forEach: {FORM}, as: row, tags: [{name: '{{ row.name }}'}]}]\n"
 SQL = BLOCK.replace("FORM", "sql: {source: far, query: 'SELECT 1 AS name'}")
 HTTP = BLOCK.replace("FORM", "http: {source: far, path: /x, items: items, paging: {next: next}}")
-SQL_SINK = (
-    "{name: far, sql: {url: URL, statement: 'INSERT INTO t (id) VALUES (:id)', params: {id: '{{ group.groupId }}'}}}"
-)
+SQL_SINK = "{name: far, sql: {url: URL, statement: 'INSERT INTO t VALUES (:id)', params: {id: '{{ group.groupId }}'}}}"
 HTTP_SINK = "{name: far, http: {url: URL, json: {id: '{{ group.groupId }}'}}}"
 
 
@@ -136,9 +134,7 @@ def test_a_password_is_never_shown(project: Project, service: Service, far: Rece
     for command in commands:
         done = project.run("--debug", *command, environ=environ)
         assert PART not in done.out + done.err
-    assert bool(far.got) == ("@HOST" in way.environ.get("FAR", "")), (
-        "the far service was contacted if and only if the URL names HOST"
-    )
+    assert bool(far.got) == ("@HOST" in way.environ.get("FAR", "")), "only a URL that names HOST is contacted"
     kept = {path for path in project.folder.rglob("*") if path.is_file() and PART.encode() in path.read_bytes()}
     assert kept <= given
 

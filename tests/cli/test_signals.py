@@ -370,8 +370,7 @@ def dripping() -> Iterator[Dripping]:
 def started(dripping: Dripping, folder: Path, timeout: str) -> tuple[Project, Started]:
     """A project, and its `apply` process waiting for an answer that never ends."""
     project = Project(folder / "project", dripping.url)
-    file = project.folder / "syncengine.yaml"
-    file.write_text(file.read_text().replace("timeout: 10s", f"timeout: {timeout}"))
+    project.settings(service=(f"timeout: {timeout}",))
     project.wants(tags=[tag("T-1")])
     process = project.fork_apply()
     assert dripping.asked.wait(30)

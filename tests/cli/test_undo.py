@@ -176,6 +176,20 @@ def test_a_rename_to_a_new_category_is_undone_and_redone(project: Project, servi
     assert project.plan().changes == ()
 
 
+def test_a_category_renamed_twice_keeps_its_id(project: Project, service: Service) -> None:
+    """`--force` gives it the name from before the run, with all its tags."""
+    project.settle(tagCategories=[category("a")], tags=[tag("T", category="a"), tag("U")])
+    ids = service.category_ids()
+    project.settle(tagCategories=[category("b", previously=["a"])], tags=[tag("T", category="b"), tag("U")])
+    run, renamed = project.run_id(), [category("c", previously=["b"])]
+    project.settle(tagCategories=renamed, tags=[tag("T", category="c"), tag("U", category="c")])
+    formers = {each["address"]: each.get("previously") for each in undo(project, run, "--force")["changes"]}
+    assert formers == {"category/a": "c", "tag/T": None}
+    assert service.category_ids() == ids
+    assert project.rows()["tag/U"]["fields"]["category"] == "a"
+    assert planned(project, run, "--force")["changes"] == []
+
+
 def test_undoing_a_change_to_private_needs_an_approval(project: Project) -> None:
     """The undo makes the tag PUBLIC, although no manifest declares that."""
     project.settle(tags=[tag("T"), tag("U")])

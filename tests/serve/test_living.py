@@ -231,10 +231,8 @@ def test_a_second_serve_stands_by_and_takes_over_when_the_first_is_killed(estate
 # --- probes
 
 
-@pytest.mark.parametrize("mode", ["fetch", "webhook"])
-def test_tags_that_drift_are_counted_and_not_named(estate: World, mode: str) -> None:
+def test_tags_that_drift_are_counted_and_not_named(estate: World) -> None:
     """Drift is counted from delivered groups, without extra requests; a tag that is sent again no longer counts."""
-    estate.settings(posted="  mode: fetch" if mode == "fetch" else HOOK.format(port=unused_port()))
     estate.project.settle(tags=[tag("ACME", description="declared"), tag("BASF")])
     estate.serve_ready()
     estate.post("a", tag=None, tags=[{"name": "ACME", "description": "edited"}])

@@ -47,9 +47,7 @@ class Scene:
     posted: list[str] = field(default_factory=list)
 
     def uses(self, posted: str = "") -> None:
-        self.estate.settings(sinks=LEDGER + FILE, posted=posted)
-        file = self.estate.project.folder / "syncengine.yaml"
-        file.write_text(file.read_text().replace("timeout: 10s", "timeout: 1s"))
+        self.estate.settings(sinks=LEDGER + FILE, posted=posted, service=("timeout: 1s",))
 
     def serves(self, watch: Callable[[], object]) -> None:
         self.log += work(self.estate, watch)
