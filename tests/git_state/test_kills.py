@@ -94,18 +94,6 @@ def test_another_host_waits_until_the_heartbeat_has_stopped(tmp_path: Path) -> N
     assert published(place_of(remote, tmp_path / "three")) == []
 
 
-def test_a_lock_that_was_broken_open_ends_the_holders_writes(tmp_path: Path) -> None:
-    remote = bare(tmp_path / "remote.git")
-    state, holder = opened(place_of(remote, tmp_path / "one"), "first")
-    lease = state.lock(holder, wait=0, request_timeout=0.5, lease_seconds=60.0)
-    other, _ = opened(place_of(remote, tmp_path / "two"), "second")
-    assert other.force_unlock(lease.info.id)
-    with pytest.raises(LockLost):
-        publish(state, "tag/A")
-    other.close()
-    state.database.close()
-
-
 def test_no_call_is_sent_whose_intent_could_not_be_published(settled: Project, remote: Path, service: Service) -> None:
     before = len(service.asked())
     counting = f'echo >> {remote}/pushes; [ "$(wc -l < {remote}/pushes)" = 2 ] || exit 0'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -12,8 +11,7 @@ import yaml
 from syncengine.errors import Problems
 from syncengine.project.load import load_project
 from syncengine.render.schemas import schemas
-from syncengine.rules.model import both_sides, rule_changes
-from syncengine.rules.read import rule_set, rules_in, rules_that_hold
+from syncengine.rules.read import rule_set, rules_in
 from tests.manifest.loading import Files, write
 
 RULE = "name: a, for: tag"
@@ -180,26 +178,3 @@ def test_a_policy_that_cannot_be_read_is_an_error(tmp_path: Path, setting: str, 
     with pytest.raises(Problems) as problems:
         rules_of(tmp_path / "project", files)
     assert [each.code for each in problems.value.found] == [code]
-
-
-# --- both sides of a pull request
-
-
-def test_rules_of_both_sides_hold() -> None:
-    """Equal rules of head and base count once; a changed rule counts in both versions."""
-    base = rules_in((("a.yaml", f"rules:\n- {{{RULE}, deny: true}}\n- {{name: b, for: tag, warn: true}}".encode()),))
-    head = rules_in((("z.yaml", f"rules:\n\n- {{{RULE}, deny: true}}\n- {{name: b, for: tag, warn: false}}".encode()),))
-    assert [each.place for each in both_sides(head, base).rules] == ["z.yaml:3", "z.yaml:4", "a.yaml:3"]
-    (change,) = rule_changes(head, base)
-    assert change.sentence == "rule b: warn true → warn false (z.yaml:4)"
-    assert [each.sentence for each in rule_changes(rules_in(()), base)] == [
-        "rule a was removed (it was at a.yaml:2)",
-        "rule b was removed (it was at a.yaml:3)",
-    ]
-
-
-def test_a_pull_request_is_judged_by_the_rules_of_its_base(tmp_path: Path) -> None:
-    for name, text in (("head", rule("a")), ("base", rule("b"))):
-        write(tmp_path / name, {"manifests/a.yaml": "{}", "policies/all.yaml": text})
-    head, base = (load_project(folder=tmp_path / name, environ={}) for name in ("head", "base"))
-    assert [each.name for each in rules_that_hold(replace(head, other_judges=(base,))).rules] == ["a", "b"]
