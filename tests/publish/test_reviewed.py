@@ -49,7 +49,7 @@ def files(project: Project) -> dict[str, bytes]:
 
 
 def test_the_plans_of_the_last_merges_are_written(merged: Project, host: Imitation) -> None:
-    """Of the pull requests that other commits came from, only with more `--commits`."""
+    """`--commits` says how many commits of the branch are looked at."""
     assert newest(merged, host) == {"13.json": PLAN}
     done = fetch(merged, host)
     assert done.code == 0, done.err

@@ -275,7 +275,7 @@ def hostile() -> Plan:
     source = Source(f"manifests/{HOSTILE}.yaml", 3, Row(f"data/{HOSTILE}.csv", 7))
     units = (Unit("manifest", HOSTILE, 3, "3@abc", (("tags", 3),), asks=True),)
     gate = Gate(True, (), "3@abc", units=units, whole="3@abc").with_approvals(())
-    lost = {"keywords_deleted": (HOSTILE,), "metadata_deleted": (HOSTILE,), "reason": HOSTILE}
+    lost: dict[str, Any] = {"keywords_deleted": (HOSTILE,), "metadata_deleted": (HOSTILE,), "reason": HOSTILE}
     edit, entries = field("description", HOSTILE, "`" + HOSTILE + "```"), {HOSTILE: HOSTILE}
     category_of = field("category", None, HOSTILE)
     return plan_of(

@@ -68,7 +68,7 @@ WRITTEN = {"plan": formats.PlanFormat, "plan-settled": formats.PlanFormat, "repo
 @pytest.mark.parametrize(("name", "type"), WRITTEN.items())
 def test_a_document_is_read_as_it_was_written(name: str, type: type) -> None:
     text = (DOCUMENTS / f"{name}.json").read_text(encoding="utf-8").replace('"TIME"', '"2026-01-01T00:00:00+00:00"')
-    document = msgspec.json.decode(text, type=type)
+    document: object = msgspec.json.decode(text, type=type)
     assert msgspec.json.decode(dumped(document)) == msgspec.json.decode(text)
     if isinstance(document, formats.PlanFormat):
         assert part_of(document, lambda change: True) == document

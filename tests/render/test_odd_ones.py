@@ -62,7 +62,7 @@ RENDERINGS = [*SHORT.values(), lambda plan: plan_text(plan, Look(width=400, verb
 
 def is_first(shown: str, odd: str, others: str = "ACME-") -> bool:
     """Return whether the page names this resource, and above all other ones with such a name."""
-    return re.findall(rf"{others}\d+", shown)[0] == odd
+    return bool(re.findall(rf"{others}\d+", shown)[0] == odd)
 
 
 ODD = {
@@ -339,13 +339,11 @@ def test_all_names_that_a_rename_opens_are_compared(render: Callable[[Plan], str
     assert max(shown.index("ACME-0100"), shown.index("ACME-0177")) < shown.index("ACME-0001")
 
 
-MORE = (field("url", None, "https://pms.example.com/T-1"), field("externalId", None, "4711"))
-SHORT = (field("description", None, "A matter"), field("excludeTagNameKeyword", None, False))
-
-
 @in_short
 def test_a_short_row_counts_the_fields_that_it_leaves_out(render: Callable[[Plan], str]) -> None:
-    shown = render(plan_of(creating("T-1", *SHORT, *MORE, keywords_added=("T-1",))))
+    shown_first = field("description", None, "A matter"), field("excludeTagNameKeyword", None, False)
+    more = field("url", None, "https://pms.example.com/T-1"), field("externalId", None, "4711")
+    shown = render(plan_of(creating("T-1", *shown_first, *more, keywords_added=("T-1",))))
     is_whole = "https://pms.example.com/T-1" in shown
     assert ("… 2 more fields" in shown) is not is_whole
     assert ("--verbose shows every line and value" in shown) is not is_whole
