@@ -202,9 +202,6 @@ def test_anything_but_a_version_is_refused(begun: Project) -> None:
         fails(begun, "state", *words, says="no-versions")
 
 
-# --- other commands
-
-
 def test_every_state_command_works_on_a_state_in_git(begun: Project, clone: Clone) -> None:
     other = clone("two")
     locked = begun.run("state", "lock", "--reason", "moving").out

@@ -35,32 +35,45 @@ def test_strings_stay_strings(text: str, tmp_path: Path) -> None:
     assert resource.body.metadata == {"Some Name": text}
 
 
-@pytest.mark.parametrize("text", ["null", "~", "Null", ""])
-def test_a_quoted_null_is_text(text: str, tmp_path: Path) -> None:
-    desired = loaded(tmp_path, {"manifests/m.yaml": f'tags:\n  - name: abc\n    managedBy: "{text}"\n'})
-    assert tag(desired, "abc").body.fields["managedBy"] == text
+FACE = "\N{GRINNING FACE}"
+READ: dict[str, tuple[str, str, dict[str, object]]] = {
+    **{
+        f"a quoted null: {text}": ("m.yaml", f'tags: [{{name: abc, managedBy: "{text}"}}]', {"managedBy": text})
+        for text in ("null", "~", "Null", "")
+    },
+    # YAML 1.2 allows both, and no parser of ruamel.yaml reads a file with both (decision 3).
+    "a colon in brackets, and a tab before a comment": (
+        "m.yaml", "tags:\n  - name: abc\t# from CRM\n    keywords: [EP:1]\n    metadata: {url: https://example.com}\n",
+        {"keywords": ("EP:1", "abc"), "metadata": {"url": "https://example.com"}},
+    ),
+    "escapes, which are text outside of double quotes": (
+        "m.yaml", "tags:\n  - name: \"\\ud83d\\ude00\"\n    description: C:\\ud83d\n    managedBy: '\\ud83d\\ude00'\n",
+        {"name": FACE, "description": "C:\\ud83d", "managedBy": "\\ud83d\\ude00"},
+    ),
+    "JSON with tabs, escaped slashes and surrogate pairs": (
+        "m.json", '{"tags": [\n\t{"name": "a\\/b \\ud83d\\ude00", "description": "\\\\ud83d", "protect": true}]}',
+        {"name": f"a/b {FACE}", "description": "\\ud83d", "protect": True},
+    ),
+    "core tags that match the types of fields": (
+        "m.yaml", "%YAML 1.2\n---\n!!map\ntags: !!seq\n  - name: !!str null\n    protect: !!bool true\n",
+        {"name": "null", "protect": True},
+    ),
+    "aliases, which stand for what they name": (
+        "m.yaml", "tags:\n- {name: a, managedBy: &u x, metadata: &m {A: c}}\n- {name: b, managedBy: *u, metadata: *m}",
+        {"name": "b", "managedBy": "x", "metadata": {"A": "c"}},
+    ),
+}  # fmt: skip
+"""A manifest, and what its last tag has."""
 
 
-def test_a_colon_in_brackets_and_a_tab_before_a_comment_are_read_together(tmp_path: Path) -> None:
-    """YAML 1.2 allows both, and no parser of ruamel.yaml reads a file with both (decision 3)."""
-    text = "tags:\n  - name: abc\t# from CRM\n    keywords: [EP:1]\n    metadata: {url: https://example.com}\n"
-    body = tag(loaded(tmp_path, {"manifests/m.yaml": text}), "abc").body
-    assert (body.keywords, body.metadata) == (("EP:1", "abc"), {"url": "https://example.com"})
-
-
-def test_json_manifests_keep_the_rules_of_json(tmp_path: Path) -> None:
-    """Tabs between tokens, escaped slashes and surrogate pairs are read as in JSON."""
-    item = '{"name": "a\\/b \\ud83d\\ude00", "description": "\\\\ud83d\\\\ude00", "protect": true}'
-    text = '{\n\t"tags": [\n\t\t' + item + "\n\t]\n}"
-    resource = tag(loaded(tmp_path, {"manifests/m.json": text}), "a/b \N{GRINNING FACE}")
-    assert resource.protect
-    assert resource.body.fields["description"] == "\\ud83d\\ude00"
-
-
-def test_an_escape_outside_of_double_quotes_is_text(tmp_path: Path) -> None:
-    text = "tags:\n  - name: \"\\ud83d\\ude00\"\n    description: C:\\ud83d\\ude00\n    managedBy: '\\ud83d\\ude00'\n"
-    fields = tag(loaded(tmp_path, {"manifests/m.yaml": text}), "\N{GRINNING FACE}").body.fields
-    assert (fields["description"], fields["managedBy"]) == ("C:\\ud83d\\ude00", "\\ud83d\\ude00")
+@pytest.mark.parametrize(("file", "text", "expected"), READ.values(), ids=READ)
+def test_a_manifest_is_read_as_yaml_1_2_or_json(
+    file: str, text: str, expected: dict[str, object], tmp_path: Path
+) -> None:
+    *_, made = loaded(tmp_path, {f"manifests/{file}": text}).resources.values()
+    body = {**made.body.fields, "keywords": made.body.keywords, "metadata": made.body.metadata}
+    found = {"name": made.key.name, "protect": made.protect, **body}
+    assert {name: found[name] for name in expected} == expected
 
 
 def test_a_body_has_only_declared_fields(tmp_path: Path) -> None:
@@ -128,20 +141,6 @@ def test_a_tags_own_category_overrides_a_default_of_the_other_field(tmp_path: Pa
     assert desired.resources[Key(Kind.ACTIVITY_TYPE, "x")].body.fields == {"label": "Work"}
     assert tag(desired, "one").body.fields == {"tagCategoryId": "9", "excludeTagNameKeyword": False}
     assert tag(desired, "two").body.fields == {"category": "c", "excludeTagNameKeyword": False}
-
-
-def test_aliases_stand_for_what_they_name(tmp_path: Path) -> None:
-    text = (
-        "tags:\n  - {name: one, managedBy: &u https://x, metadata: &m {A: b}}\n"
-        "  - {name: two, managedBy: *u, metadata: *m}\n"
-    )
-    two = tag(loaded(tmp_path, {"manifests/m.yaml": text}), "two").body
-    assert (two.fields["managedBy"], two.metadata) == ("https://x", {"A": "b"})
-
-
-def test_core_tags_are_allowed(tmp_path: Path) -> None:
-    text = "%YAML 1.2\n---\n!!map\ntags: !!seq\n  - name: !!str null\n    protect: !!bool true\n"
-    assert tag(loaded(tmp_path, {"manifests/m.yaml": text}), "null").protect
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n", "---\n---\n...\n", "\ufeff", "{}", "tags: []"])

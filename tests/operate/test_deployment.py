@@ -49,9 +49,6 @@ def settings_of_unit(name: str) -> list[str]:
     return re.findall(rf"^{name}=(.*)$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-# --- the files and published schemas
-
-
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda it: f"{it['kind']}-{it['metadata']['name']}")
 def test_kubernetes_resources_fit_the_published_schema(resource: dict[str, Any]) -> None:
     """It rejects a misspelt field; otherwise it would prove nothing."""
@@ -75,9 +72,6 @@ def test_systemd_has_nothing_to_say_about_the_unit(arguments: list[str], tmp_pat
     done = subprocess.run(["systemd-analyze", *arguments, str(unit)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert arguments[0] == "security" or done.stdout + done.stderr == ""
-
-
-# --- rules of our own for the files
 
 
 @pytest.mark.parametrize("pod", pods(), ids=lambda pod: pod["containers"][0]["name"])
@@ -106,9 +100,6 @@ def test_all_give_it_the_same_time_to_end() -> None:
     seconds += [pod["terminationGracePeriodSeconds"] for pod in pods() if pod["containers"][0]["name"] != "drift"]
     assert set(map(int, seconds)) == {15}
     assert int(seconds[0]) > ENDS_WITHIN + LAST_LINES_SECONDS
-
-
-# --- the commands in the files
 
 
 def test_all_run_serve_and_ask_its_probes() -> None:

@@ -207,9 +207,6 @@ def test_no_text_breaks_out_of_its_place(text: str) -> None:
         assert not set("$`;\"'\\\n") & set(chosen.package + (chosen.mirror or ""))
 
 
-# --- init --ci
-
-
 STEPS = {
     "github": ["SYNCENGINE_STATE_READER", "create `production`", ".github/workflows/syncengine.yml", "`Plan`"],
     "gitlab": ["GITLAB_TOKEN", "schedules", ".gitlab-ci.yml", "Pipelines must succeed", "oldest_first"],

@@ -91,9 +91,6 @@ def test_nothing_of_a_denied_plan_is_sent(closing: Project, service: Service) ->
     assert closing.run("plan", "--detailed-exitcode").code == 0
 
 
-# --- saved plans
-
-
 def assert_refused(project: Project, service: Service) -> None:
     before = service.holds()
     done = project.run("apply", "plan.json", "--format", "json")
@@ -124,9 +121,6 @@ def test_a_rule_that_fails_stops_a_saved_plan_too(closing: Project) -> None:
     for words in (("plan",), ("apply", "plan.json")):
         done = closing.run(*words, "--format", "json")
         assert (done.code, "bad-rule" in done.codes) == (8, True)
-
-
-# --- invalid rules, reports, secrets
 
 
 def test_invalid_rules_stop_every_command(closing: Project, service: Service) -> None:

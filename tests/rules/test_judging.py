@@ -50,8 +50,6 @@ A, B = row("tag/A", "x"), row("tag/B", "y")
 ONLY_B = "tags: [{name: B, keywords: [y]}]"
 
 
-# --- before and after
-
 SEEN = {
     "before of a create is none": ("", "before is none and after is not none"),
     "a missing resource is false and equals none": ("", "not before and before == none"),
@@ -150,9 +148,6 @@ def test_new_rules_judge_a_plan_that_is_made_with_a_cache(bench: Bench) -> None:
     assert planned.summary.unchanged > 3
 
 
-# --- consequences
-
-
 def test_a_warning_does_not_deny_the_plan() -> None:
     """A rule without a message has a default one."""
     plan = judged("tags: [{name: C}]", [], "name: w, for: tag, warn: action == 'create'")
@@ -176,8 +171,6 @@ def test_a_message_is_one_line_of_limited_length() -> None:
     assert found.message.startswith("a b xxx")
     assert len(found.message) < LONGEST + 100
 
-
-# --- rules that cannot be evaluated
 
 FAILING = {
     "text": ("after.description", "rule-text"),

@@ -116,9 +116,6 @@ def test_all_errors_are_reported_at_once() -> None:
     assert [line for _, line in found(text)][:3] == [2, 3, 4]
 
 
-# --- where rules are found
-
-
 def rules_of(folder: Path, files: Files, environment: str | None = None) -> list[str]:
     """The name and place of each rule of a project with these files."""
     write(folder, {"manifests/a.yaml": "{}", **files})

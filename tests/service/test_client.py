@@ -274,9 +274,6 @@ def test_a_key_is_masked_however_its_letters_are_escaped(spelt: str) -> None:
     assert answer_to(reply, key=lambda *, fresh=False: 'a/b"c+=').text == "<p>no access with ***, {"
 
 
-# --- the values of answers
-
-
 @pytest.mark.parametrize(
     ("reply", "data", "understood"),
     [
@@ -393,9 +390,6 @@ def test_an_abandoned_call_does_not_wait_for_its_answer() -> None:
 
     (sent, unsent), requests = asyncio.run(play())
     assert (sent.status, sent.reached, unsent.status, unsent.reached, requests) == (None, True, None, False, 1)
-
-
-# --- size
 
 
 def packed(content: bytes, times: int = 1) -> Reply:
