@@ -425,17 +425,22 @@ def test_an_answer_that_drips_is_not_waited_for(before: bytes) -> None:
 
 
 def test_pages_without_an_end_are_an_error(tmp_path: Path) -> None:
-    """A circle of links and a paging parameter that the service ignores are found."""
+    """A circle of links, whatever is on its pages, and a paging parameter that the service ignores are found."""
 
-    def circle(_path: str, query: dict[str, str], _turn: int) -> Reply:
-        return {"rows": [{"n": f"P{query.get('p', 1)}"}], "next": f"?p={3 - int(query.get('p', 1))}"}, {}
+    def circle(path: str, query: dict[str, str], turn: int) -> Reply:
+        return {"rows": [{"n": f"M-{turn}"}], "next": "?p=1" if query.get("p") == "2" else "?p=2"}, {}
 
-    with service(circle) as (url, _):
-        found = refusal(tmp_path, url, "items: rows, paging: {next: next}")
-        assert (found.code, "two pages are the same" in found.message) == ("source-partial", True)
-    with service(lambda *_: ({"rows": [{"n": "A"}]}, {})) as (url, _):
-        found = refusal(tmp_path, url, "items: rows, paging: {page: p}")
-        assert (found.code, "is `p` the right parameter" in found.message) == ("source-partial", True)
+    def ignoring(*_: object) -> Reply:
+        return {"rows": [{"n": "A"}], "next": "?p=2"}, {}
+
+    for answer, http, words in (
+        (circle, NEXT, "the next page is one that has already been read"),
+        (ignoring, NEXT, "two pages are the same"),
+        (ignoring, PAGE, "is `p` the right parameter"),
+    ):
+        with service(answer) as (url, _):
+            found = refusal(tmp_path, url, http)
+        assert (found.code, words in found.message) == ("source-partial", True), found.message
 
 
 @pytest.mark.parametrize(
@@ -445,8 +450,10 @@ def test_pages_without_an_end_are_an_error(tmp_path: Path) -> None:
 def test_pages_are_limited_in_number_and_in_memory(limit: dict[str, Any], words: str) -> None:
     """All pages together, even when each is small."""
     question = HttpQuery("/list", paging=Paging(page="p"))
-    many: Answering = lambda _, query, __: ([{"n": f"{query['p']}-{n}"} for n in range(500)], {})  # noqa: E731
-    with service(many) as (url, _), pytest.raises(SourceTrouble, match=f"crm: {words}"):
+    with (
+        service(lambda _, query, __: ([{"n": f"{query['p']}-{n}"} for n in range(500)], {})) as (url, _),
+        pytest.raises(SourceTrouble, match=f"crm: {words}"),
+    ):
         list(http_rows("crm", url, {}, 5.0, question, **limit))
 
 

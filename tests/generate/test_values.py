@@ -241,9 +241,6 @@ def test_tojson_keeps_every_digit(tmp_path: Path) -> None:
     assert json.loads(text) == json.loads(rows)[0]["v"]
 
 
-# --- `render` prints a manifest that says where each resource came from
-
-
 MANIFEST = """\
 defaults: {tags: {visibility: PRIVATE, metadata: {Office: Vienna}}}
 tagCategories: [{externalId: acme, label: "no", keywords: ["acme: corp"], protect: true, previously: [old]}]

@@ -98,9 +98,6 @@ def test_a_sandbox_stops_although_a_client_waits(path: str) -> None:
     assert ended in (["cut off"], ["[]"])
 
 
-# --- the control API: reading state and log, and making changes in the name of others
-
-
 def test_the_log_has_each_request_without_the_key(running: Talking) -> None:
     """Its operation, status, item count, session, query, user agent and body; refused requests are logged too."""
     session = running.call("/activitytype/sync/start", headers={"User-Agent": "syncengine/9"}).json()
