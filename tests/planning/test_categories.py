@@ -308,10 +308,3 @@ def test_a_category_stays_with_a_protected_member_unless_that_moves_out() -> Non
     assert "tag T" in plan.notes[0].message
     moved = planned("tags: [{name: T, protect: true}]", recorded[:2])
     assert actions(moved) == {"category/acme": "delete", "tag/T": "update"}
-
-
-def test_a_released_category_that_is_declared_again_is_managed_again() -> None:
-    recorded = {KEY: row("category/acme", label="ACME", status=Status.RELEASED)}
-    plan = planned(ACME, recorded)
-    assert (plan.changes, plan.sends_something) == ((), False)
-    assert applied(recorded, plan)[KEY].status is Status.ACTIVE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.effects import Effect
 from syncengine.errors import Problems
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, aim, may_be_held
@@ -245,39 +244,6 @@ def protected_rows_do_not_leave(case: Case) -> None:
     assert not (protected - renamed) & {effect.key for effect in case.plan.effects() if effect.status in removed}
 
 
-def what_is_not_selected_is_not_touched(case: Case) -> None:
-    """Each changed resource is selected, the other side of a selected rename, or a needed category."""
-    allowed = set(touchable(case))
-    assert {change.key for change in case.plan.changes} <= allowed
-    if not case.scope.whole:
-        assert case.plan.sweep is None
-    for effect in case.plan.effects():
-        assert effect.key in allowed or follows_a_rename(effect, case)
-
-
-def touchable(case: Case) -> Iterator[Key]:
-    resources, aimed = case.desired.resources, case.aim
-    sources = {key: row.source for key, row in case.rows.items()} | {k: r.source for k, r in resources.items()}
-    formers = {old: new for new, old_keys in aimed.renames.items() for old in old_keys}
-    for key, source in sources.items():
-        new = formers.get(key, key)
-        unit = [(new, sources[new]), *((old, case.rows[old].source) for old in aimed.renames.get(new, ()))]
-        if case.scope.selects((key, source), *unit):
-            yield key
-    for resource in aimed.desired.values():
-        if category := resource.body.fields.get("category"):
-            needed = Key(Kind.CATEGORY, str(category))
-            yield from (needed, *aimed.renames.get(needed, ()))
-
-
-def follows_a_rename(effect: Effect, case: Case) -> bool:
-    """Return whether a member of a renamed category is only recorded under the category's new name."""
-    new = Key(Kind.CATEGORY, str(effect.fields.get("category")))
-    return new in case.aim.renames and effect == Effect(
-        key=effect.key, fields={"category": new.name}, former=effect.former
-    )
-
-
 def a_plan_without_deletes_takes_nothing_away(case: Case) -> None:
     """A plan with `--no-delete` removes nothing, with any other options."""
     how = {**case.step.how, "scope": replace(case.scope, no_delete=True)}
@@ -313,7 +279,6 @@ INVARIANTS: tuple[Callable[[Case], None], ...] = (
     the_next_plan_is_empty,
     nothing_that_is_desired_is_taken_away,
     protected_rows_do_not_leave,
-    what_is_not_selected_is_not_touched,
     a_plan_without_deletes_takes_nothing_away,
     every_loss_is_in_the_gate,
 )
