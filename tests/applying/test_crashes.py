@@ -48,7 +48,7 @@ from .crash_model import (
     declaring,
     tag,
 )
-from .truths import beyond_recorded, is_held, troubles_of
+from .truths import beyond_recorded, troubles_of
 
 pytestmark = pytest.mark.slow
 
@@ -286,7 +286,8 @@ def walk(history: list[Step], house_of: Callable[[], AbstractContextManager[Hous
             ending = home.apply(
                 step.manifest, step.troubles, reassert=step.reasserts, approves=step.approves, plans_again=True
             )
-            if ending.died and has_begun(home, ending):
+            # A state in Git does not know a run that died before it was pushed.
+            if ending.died and ending.plan is not None and home.state.plan_began(ending.plan.id):
                 nothing(asked_again(home, ending, step))
                 if step.resumes:
                     _resume(home, ending, step)
@@ -302,15 +303,8 @@ def walk(history: list[Step], house_of: Callable[[], AbstractContextManager[Hous
         home.refused = frozenset()
         home.lift()
         last = _possible(history[-1].manifest)
-        ids = {} if home.in_flight else _ids_to_keep(home, last)
         _end(home, last)
         nothing(troubles_of(home, last))
-        nothing(f"{name} is another category than it was" for name in ids if home.world.category_ids[name] != ids[name])
-
-
-def has_begun(home: House, ending: Ending) -> bool:
-    """Return whether the state knows the run: one in Git does not, if the run died before it was pushed."""
-    return ending.plan is not None and home.state.plan_began(ending.plan.id)
 
 
 def asked_again(home: House, ending: Ending, step: Step) -> Iterator[str]:
@@ -353,21 +347,6 @@ def _possible(manifest: Manifest) -> Manifest:
         for key, resource in manifest.resources.items()
     }
     return dataclasses.replace(manifest, resources=resources)
-
-
-def _ids_to_keep(home: House, manifest: Manifest) -> dict[str, str]:
-    """Return the ids of categories that are still to be renamed, by their new names.
-
-    A category whose creation was never acknowledged has no known id and is created anew, so it is left out.
-    """
-    kept = {}
-    known = {row.key for row in home.state.rows(Kind.CATEGORY) if row.server_id or row.confirmed}
-    for resource in manifest.of(Kind.CATEGORY):
-        for former in resource.previously:
-            key = Key(Kind.CATEGORY, former)
-            if key in known and is_held(home.world, key) and not is_held(home.world, resource.key):
-                kept[resource.key.name] = home.world.category_ids[former]
-    return kept
 
 
 def _end(home: House, manifest: Manifest) -> None:

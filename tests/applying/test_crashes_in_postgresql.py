@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from syncengine.project.runner import Holder
 from syncengine.state.store import open_state
-from syncengine.state.tables import FACTS, LOCK, METADATA
 from tests.support.profiles import tried
 
 from .crash_model import House, Time
@@ -47,40 +46,26 @@ class ServerTime(Time):
             connection.execute(sa.text(f"UPDATE {SCHEMA}.now SET at = :at"), {"at": value})
 
 
-@pytest.fixture(scope="module")
-def place(postgresql_url: str) -> Iterator[str]:
-    """The URL of a schema with a state and a clock of its own."""
-    engine = sa.create_engine(postgresql_url)
+@contextmanager
+def house(url: str) -> Iterator[House]:
+    """Yield a house with an empty service and an empty, locked state in a schema with a clock of its own."""
+    engine = sa.create_engine(url)
     with engine.begin() as connection:
         connection.exec_driver_sql(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE; CREATE SCHEMA {SCHEMA}; {CLOCK}")
-    url = sa.make_url(postgresql_url).update_query_dict({"options": f"-csearch_path={SCHEMA},pg_catalog"})
-    there = url.render_as_string(hide_password=False)
-    open_state(there, write=True).close()
-    yield there
+    place = sa.make_url(url).update_query_dict({"options": f"-csearch_path={SCHEMA},pg_catalog"})
+    time = ServerTime(engine)
+    with (
+        open_state(place.render_as_string(hide_password=False), write=True, seconds=time.seconds) as state,
+        state.lock(Holder.here("test", {}), wait=5, request_timeout=0),
+    ):
+        yield House(state, time)
     with engine.begin() as connection:
         connection.exec_driver_sql(f"DROP SCHEMA {SCHEMA} CASCADE")
     engine.dispose()
 
 
-@contextmanager
-def house(place: str) -> Iterator[House]:
-    """Yield a house with an empty service and an empty, locked state."""
-    engine = sa.create_engine(place)
-    with engine.begin() as connection:  # a state that is as new, in a tenth of the time
-        connection.exec_driver_sql(f"TRUNCATE {', '.join({*METADATA.tables} - {FACTS.name, LOCK.name})}")
-        unknown = {column: None for column in FACTS.c if column.nullable}
-        connection.execute(sa.update(FACTS).values({**unknown, FACTS.c.owns_activity_types: False}))
-    time = ServerTime(engine)
-    with (
-        open_state(place, write=True, seconds=time.seconds) as state,
-        state.lock(Holder.here("test", {}), wait=5, request_timeout=0),
-    ):
-        yield House(state, time)
-    engine.dispose()
-
-
 @settings(OFTEN, max_examples=tried(max(6, HISTORIES // 10)))
 @given(history=st.one_of(HISTORY, RENAMES, refused_histories()))
-def test_after_any_trouble_applies_end_at_what_the_manifests_say(place: str, history: list[Step]) -> None:
+def test_after_any_trouble_applies_end_at_what_the_manifests_say(postgresql_url: str, history: list[Step]) -> None:
     """As in SQLite, also of renames and with resources in quarantine."""
-    walk(history, lambda: house(place))
+    walk(history, lambda: house(postgresql_url))

@@ -130,17 +130,13 @@ TYPES = listed("activityTypes", "code", 8, ", label: L")
 
 
 @pytest.mark.parametrize("swept_before", [False, True])
-def test_the_first_sweep_of_a_state_always_asks(swept_before: bool) -> None:
+def test_the_first_sweep_of_a_state_and_one_of_everything_always_ask(swept_before: bool) -> None:
     types = [row(f"activity-type/{n}", label="L") for n in range(9)]
     said = "first sweep of this state: it deletes everything that this project does not know among the team's"
     for how in ({"recorded": types}, {"recorded": types[:8], "sweep": True}):
         reasons = planned(TYPES, swept_before=swept_before, **how).gate.reasons
         assert reasons == (() if swept_before else (f"{said} activity types",))
-
-
-def test_a_sweep_of_everything_always_asks() -> None:
-    plan = planned("{}", sweep=True)
-    assert (plan.gate.tripped, plan.gate.approve is not None) == (True, True)
+    assert planned("{}", sweep=True, swept_before=swept_before).gate.approve is not None
 
 
 # --- approvals
@@ -235,17 +231,15 @@ def after(recent: Mapping[Loss, float], manifest: str, recorded: Sequence[Record
 
 
 def test_recent_losses_without_an_approval_count() -> None:
-    unharmed = after({}, declared(19), [row(f"tag/ACME-{n}") for n in range(21)])
-    assert not unharmed.gate.tripped
-    judged = after(tags_lost(19, 20, 21, 22, 23), declared(17), tags(19))
-    assert judged.gate.reasons == (
+    """They are read only where something goes, and the approval of what goes does not depend on them."""
+    unread = StateRecords(recent=lambda: pytest.fail("nothing goes"))
+    assert not planned(declared(3), tags(2), records=unread).gate.tripped
+    assert not after({}, declared(19), tags(21)).gate.tripped
+    judged = after(tags_lost(19, 20, 21, 22, 23), declared(17), tags(19)).gate
+    assert judged.reasons == (
         "7 of 24 tags forgotten, retired or deleted, 5 of them in runs since 1970-01-01 12:00 UTC (limit 25%)",
     )
-
-
-def test_an_approval_does_not_depend_on_recent_losses() -> None:
-    alone = plan_of(declared(17), tags(19), limits={"tags": Limit(count=0)})
-    assert after(tags_lost(19, 20, 21, 22, 23), declared(17), tags(19)).gate.approve == alone.gate.approve
+    assert judged.approve == plan_of(declared(17), tags(19), limits={"tags": Limit(count=0)}).gate.approve
 
 
 def test_a_removal_that_is_planned_again_counts_once() -> None:
@@ -262,11 +256,6 @@ def test_earlier_losses_of_a_tag_that_is_removed_now_do_not_count() -> None:
     assert not after(recent, keeping, recorded).gate.tripped
     lost = {Loss("keywords", Key.parse("tag/ACME-5"), word): NOON for word in "abcdefghijklmnopq"}
     assert after(lost, keeping, recorded).gate.reasons[0].startswith("18 of 25 keywords deleted, 17 of them in runs")
-
-
-def test_recent_losses_are_not_read_when_nothing_is_lost() -> None:
-    records = StateRecords(recent=lambda: pytest.fail("nothing goes"))
-    assert not planned(declared(3), tags(2), records=records).gate.tripped
 
 
 # --- shares are of what was declared
