@@ -171,6 +171,7 @@ WRONG = {
     "a cursor from nowhere": ("source='crm', cursor='c'", "`cursor` needs `at` beside it"),
     "a limit without a size": ("source='crm', offset='o', limit='l'", "`limit` needs `size` beside it"),
     "no link": ("source='crm', link=false", "can only be true"),
+    "a size as text": ("source='crm', offset='o', limit='l', size='9'", "`size` must be a whole number, without"),
     "a size of nothing": ("source='crm', offset='o', limit='l', size=0", "`data`: `size` must be between 1 and"),
 }  # fmt: skip
 

@@ -97,8 +97,6 @@ HUNGRY = {
     "what is trimmed": "{{ ('a' * 999999)|trim('b' * 999999 ~ 'a')|length }}",
 }
 BLOCK = "generate:\n  - forEach: {csv: ../rows.csv}\n    tags:\n      - name: T\n        description: |\n          %s\n"
-
-
 WRONG = {
     "a part of none": ("(none.x) and true", "none has no `x`"),
     "a class": ("(true.__class__) and true", "has no `__class__`"),
