@@ -198,10 +198,11 @@ def test_control_api_and_console_are_for_this_machine_only() -> None:
             probe.connect(("192.0.2.1", 9))  # which sends nothing
             own = str(probe.getsockname()[0])
         except OSError:
-            pytest.skip("this machine has no address but loopback")
+            own = "127.0.0.1"  # the only address of this machine
+    inside = 200 if own.startswith("127.") else 403
     with running_sandbox(host=own) as running:
-        assert loopback.get(f"{running.control_url}/state").status_code == 403
-        assert loopback.get(running.console_url).status_code == 403
+        assert loopback.get(f"{running.control_url}/state").status_code == inside
+        assert loopback.get(running.console_url).status_code == inside
         answer = loopback.get(f"{running.url}/team/info", headers={"x-api-key": running.api_key})
         assert answer.status_code == 200
 
