@@ -94,16 +94,10 @@ def in_git() -> Iterator[Opening]:
         yield lambda time: open_state(place, write=True, now=lambda: time.at, seconds=time.seconds, create=True)
 
 
-@settings(OFTEN, max_examples=tried(HISTORIES))
-@given(HISTORY)
+@settings(OFTEN, max_examples=tried(2 * HISTORIES))
+@given(HISTORY | RENAMES)
 def test_after_any_crash_applies_elsewhere_reach_the_declared_state(history: list[Step]) -> None:
-    with in_memory() as opening:
-        walk(history, lambda: house_in(opening))
-
-
-@settings(OFTEN, max_examples=tried(HISTORIES))
-@given(RENAMES)
-def test_renames_of_categories_reach_the_declared_state(history: list[Step]) -> None:
+    """The same holds for categories with tags that are renamed again and again."""
     with in_memory() as opening:
         walk(history, lambda: house_in(opening))
 
