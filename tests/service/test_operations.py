@@ -165,12 +165,6 @@ def test_only_a_json_list_is_a_list_of_groups(reply: Reply, groups: Any) -> None
         assert groups_of(service.wait(fetch(service.caller, None, 30.0))) == groups
 
 
-@pytest.mark.parametrize("group", [{}, {"groupId": None}, {"groupId": ""}, {"groupId": 7}])
-def test_an_invalid_group_id_is_none(group: Any) -> None:
-    """No status could be sent for it."""
-    assert group_id(group) is None
-
-
 def test_a_failed_page_is_an_error_and_no_shorter_list() -> None:
     words = r"503 \(no content type, 4 bytes\)"
     page = saying([{"groupId": "a", "submissionTime": 5}])
@@ -218,11 +212,14 @@ def test_an_instant_that_hides_groups_is_reported_and_a_list_that_repeats_itself
         assert service.wait(listed_ids(service.caller, 2)) == ["g0", "older"]
 
 
-@pytest.mark.parametrize("id", [rb"a\u0000", rb"a\ud83d", rb"a\udc00b", b"a\xff", rb"a\ufffd", b"a\x00", b""])
+IDS = [rb'"a\u0000"', rb'"a\ud83d"', rb'"a\udc00b"', b'"a\xff"', rb'"a\ufffd"', b'"a\x00"', b'""', b"null", b"7"]
+
+
+@pytest.mark.parametrize("id", IDS)
 @pytest.mark.parametrize("more", [b"", b', "x": nope'], ids=["whole", "broken"])
-def test_an_ambiguous_group_id_is_none(id: bytes, more: bytes) -> None:
+def test_an_invalid_or_ambiguous_group_id_is_none(id: bytes, more: bytes) -> None:
     """Characters that cannot be stored are replaced, so two ids could look alike and a status go to the wrong group."""
-    body = b'[{"groupId": "%b"%b}, {"groupId": "a\xc3\xa4"}]' % (id, more)
+    body = b'[{"groupId": %b%b}, {"groupId": "a\xc3\xa4"}]' % (id, more)
     found = groups_in(body) or []
     ids = [group.id if isinstance(group, Unreadable) else group_id(group) for group in found]
     assert ids[0] is None
