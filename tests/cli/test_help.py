@@ -143,11 +143,13 @@ def test_addresses_of_the_state_are_completed(project: Project) -> None:
 
 
 def test_environments_are_completed(project: Project) -> None:
-    """Completion works before and after the command, and uses the folder of `-C`."""
+    """Completion works before and after the command, and uses the folder of `-C`. Files are left to the shell."""
     project.settings("environments:", "  prod: {}", "  pre: {}", "  test: {}")
     assert completed(project, "syncengine --env p") == ["prod", "pre"]
     assert completed(project, "syncengine plan --env ") == ["prod", "pre", "test"]
     assert completed(project, "syncengine -C nowhere plan --env ") == []
+    words = {"COMP_WORDS": "syncengine apply pl", "COMP_CWORD": "2"}
+    assert project.run(environ={"_SYNCENGINE_COMPLETE": "bash_complete", **words}).out == "file,pl\n"
 
 
 @pytest.mark.parametrize("harm", ["no project", "bad project", "no state", "bad state"])
@@ -163,11 +165,6 @@ def test_completion_is_never_an_error(project: Project, harm: str) -> None:
     known = ["tag/ACME-0001"] if harm == "no project" else []
     assert completed(project, "syncengine plan --target tag/") == known
     assert completed(project, "syncengine plan --env ") == []
-
-
-def test_a_file_is_still_completed_by_the_shell(project: Project) -> None:
-    words = {"COMP_WORDS": "syncengine apply pl", "COMP_CWORD": "2"}
-    assert project.run(environ={"_SYNCENGINE_COMPLETE": "bash_complete", **words}).out == "file,pl\n"
 
 
 # --- colour
