@@ -1,7 +1,5 @@
 """An HTTP server on loopback whose answers begin and then arrive a few bytes at a time, for ever."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """A real MariaDB on loopback for tests, where its server and the driver are installed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

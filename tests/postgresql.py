@@ -1,7 +1,5 @@
 """A real PostgreSQL on loopback for tests, where its binaries are installed or a URL is given."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

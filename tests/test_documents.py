@@ -4,8 +4,6 @@ A citation is the path of a page followed by the numbers of sections or rules: `
 `docs/interface.md §4`. Numbered places have anchors: `<a id="2.8"></a>`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

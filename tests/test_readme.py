@@ -1,7 +1,5 @@
 """The README: its examples print what it shows, it leads to every page, and it stays short."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

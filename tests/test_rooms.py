@@ -1,7 +1,5 @@
 """The rooms, or packages, of syncengine, and the names in them; and how the test suite itself behaves."""
 
-from __future__ import annotations
-
 import ast
 import re
 import signal

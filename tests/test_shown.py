@@ -3,8 +3,6 @@
 `SYNCENGINE_DOCS=write` writes them anew where more than ids, times and approvals differs.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A project in a folder, and the sandbox that it is applied to over loopback HTTP."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field

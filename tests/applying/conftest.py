@@ -1,7 +1,5 @@
 """Fixtures: one sandbox for the whole run, reset before each test, and a project for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -5,8 +5,6 @@ numbered instants and acts of other people. A call whose sender died, or got no 
 later instant until its deadline, even after newer calls. Time passes only while a run waits.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import defaultdict
@@ -214,7 +212,7 @@ class ServiceInMemory:
 
     down = False
 
-    def __init__(self, house: House, clockwork: Clockwork) -> None:
+    def __init__(self, house: "House", clockwork: Clockwork) -> None:
         self._house, self._clockwork = house, clockwork
 
     async def call(self, operation: Operation, body: Any = None) -> Answer:
@@ -375,7 +373,7 @@ class House:
         self._plan: Plan | None = None
         self._manifest = Manifest()
 
-    def twin(self, state: State, time: Time) -> House:
+    def twin(self, state: State, time: Time) -> "House":
         twin = House(state, time, self._numbers + 10_000)
         copy(self.store, into=twin.store)
         twin.others = deepcopy(self.others)

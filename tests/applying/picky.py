@@ -3,8 +3,6 @@
 It keeps a world by the sandbox's rules; `refuses` may answer in their place, and hears every request.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager

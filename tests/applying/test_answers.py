@@ -1,7 +1,5 @@
 """The outcome of each item of a batch, and 404 answers (docs/planning.md 4.3, 4.4, 4.6, 4.7)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

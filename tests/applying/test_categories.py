@@ -1,7 +1,5 @@
 """The ids of tag categories, and tags that people put into them (docs/planning.md 2.2, 4.8)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The crash model: after any trouble, the next applies end at what the manifests say."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import sqlite3

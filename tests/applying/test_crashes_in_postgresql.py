@@ -1,7 +1,5 @@
 """The crash model with a state in PostgreSQL, whose own clock counts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

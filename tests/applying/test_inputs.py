@@ -1,7 +1,5 @@
 """An apply applies the inputs that it has read, whatever changes meanwhile (docs/planning.md 2.8)."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """One plan with a call of every kind, whose run dies at each instant in turn, which a random sample may miss."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from itertools import count

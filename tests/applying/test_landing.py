@@ -1,7 +1,5 @@
 """A call of a dead run may still be executed after the next run, and must then change nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache

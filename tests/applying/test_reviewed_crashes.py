@@ -3,8 +3,6 @@
 A reviewed plan can be applied again after any trouble, its units are never separated, and nothing beyond it is sent.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

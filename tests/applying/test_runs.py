@@ -1,7 +1,5 @@
 """The order of stages, trouble at each, and what stops a run (docs/planning.md 4.1, 4.2, 4.5, 4.9 to 4.11)."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 from typing import Any

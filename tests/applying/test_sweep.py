@@ -1,7 +1,5 @@
 """The sweep: a sync session that completes only when every remaining item was acknowledged (docs/planning.md 3)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

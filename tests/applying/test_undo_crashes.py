@@ -6,12 +6,10 @@ quarantine, any run is undone, the last or an earlier one or an undo, in whole o
 the next applies end at what the manifests say, and nothing is deleted that nobody asked to delete.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -60,7 +58,7 @@ class Moment(NamedTuple):
     rows: Mapping[Key, Recorded]
 
     @classmethod
-    def of(cls, home: House) -> Moment:
+    def of(cls, home: House) -> Self:
         return cls(home.world, home.rows)
 
 

@@ -1,7 +1,5 @@
 """The crash model's checks of service and state, at every instant and at the end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

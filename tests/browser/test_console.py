@@ -1,7 +1,5 @@
 """The console page in a real browser: what it shows, how it updates, and how a user posts time."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An estate for each test: `BEFORE` is applied, and the manifests declare `AFTER`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

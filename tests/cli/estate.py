@@ -1,7 +1,5 @@
 """Two manifests; applying the second after the first uses every operation that writes."""
 
-from __future__ import annotations
-
 from .program import activity_type, category, tag
 
 BEFORE = {

@@ -1,7 +1,5 @@
 """Runs the program in a project's folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

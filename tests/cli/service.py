@@ -1,7 +1,5 @@
 """The sandbox as tests use it: set faults, read the requests it got and the resources it holds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

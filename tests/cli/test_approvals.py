@@ -1,7 +1,5 @@
 """Approvals of removals, and of opening tags: each can be used once, and removals in small steps need one, too."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

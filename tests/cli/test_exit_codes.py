@@ -1,7 +1,5 @@
 """The exit codes of docs/commands.md: which of two reasons decides, and the message that goes with it."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The checked-out commit: a saved plan is of its tree (docs/reviews.md), and none is older (docs/planning.md 1.7)."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Help pages, shell completion, colour, times, and the libraries that commands load."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

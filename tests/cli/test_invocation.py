@@ -1,7 +1,5 @@
 """Global options, folders, and streams: terminals, and ones that end early, are closed or only take ASCII."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

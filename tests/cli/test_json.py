@@ -1,7 +1,5 @@
 """`--format json` prints one document in every case, and a report of an earlier plan is always replaced."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

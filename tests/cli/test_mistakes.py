@@ -1,7 +1,5 @@
 """Common mistakes of users: each is reported with a way to correct it, before anything is done."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 

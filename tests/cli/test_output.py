@@ -1,7 +1,5 @@
 """What goes to stderr and into the log of a job: progress, requests with `--debug`, and no commands for a runner."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Paths that users give: in commands to copy, as outputs, and with `-C`."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

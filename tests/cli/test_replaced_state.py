@@ -1,7 +1,5 @@
 """A state that is replaced, restored from a backup or lost, during a run or between two: nobody acts on it unawares."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Only what was reviewed is applied: `plan --since` and `apply --reviewed` (docs/reviews.md)."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Saved plans: private, shown in every format, applied once, and valid only for their state; none may be forged."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -9,7 +7,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import pytest
@@ -246,7 +244,7 @@ class Listed(msgspec.Struct, frozen=True):
     prior: tuple[tuple[Key, str], ...]
 
     @classmethod
-    def of(cls, plan: Plan) -> Listed:
+    def of(cls, plan: Plan) -> Self:
         bare = replace(plan, stages=(), records=(), wholes={}, prior={})
         sweep = bare.sweep and replace(bare.sweep, uploads=(), complete=NO_CALL, needs=())
         return cls(replace(bare, sweep=sweep), tuple(plan.prior.items()))

@@ -3,8 +3,6 @@
 Each process that a test runs is also checked for the API key when it ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """A process is killed, interrupted or made to wait at some moment; the next apply ends as an undisturbed one does."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The `state` commands, with text and JSON output, and what a plan says about its state."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from contextlib import closing

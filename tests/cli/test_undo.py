@@ -1,7 +1,5 @@
 """Undoing runs: what is planned, reported and refused (docs/repair.md)."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Health reports: their content, their type, and that each is sent once (docs/service.md §2)."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """docs/moving.md, about moving from another connector, executed against a service that such a connector has used."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

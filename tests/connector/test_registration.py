@@ -1,7 +1,5 @@
 """Registration: what is sent about this connector, and that the answer's secrets are stored nowhere."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import re

@@ -4,8 +4,6 @@ The command line makes each from files in the folder `today`, so that all but ne
 byte.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Do so only where a format was changed on purpose and its version was raised: these files stand for what users have.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -1,7 +1,5 @@
 """The program as a process in a fixed project, and the project's files as text, with databases as SQL."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

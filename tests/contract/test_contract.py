@@ -3,8 +3,6 @@
 `SYNCENGINE_CONTRACT=write` writes the documents again where a difference is intended.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """JSON from outside is a value or `InvalidJson`, whatever its bytes are; a shell reads back the file of a command."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The example manifests are a small law firm, which the first command of the README shows on one screen."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

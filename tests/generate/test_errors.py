@@ -1,7 +1,5 @@
 """Every error names the file and line of the template, and the row of the data."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import sys

@@ -1,7 +1,5 @@
 """A list of a service is read completely, whatever its paging, or refused (docs/manifests-from-data.md)."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

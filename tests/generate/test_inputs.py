@@ -1,8 +1,6 @@
 """A reading is cached by a digest only if its inputs did not change while it was made. A call of `data` in a text
 template has the settings of `forEach`, and the same rules."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A source that fails, or has no rows where it had some, is never taken for "delete all" (docs/planning.md 2.7)."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Manifests of a pull request are untrusted code: their templates reach nothing else, and end in time."""
 
-from __future__ import annotations
-
 import gc
 import resource
 import signal

@@ -1,7 +1,5 @@
 """Rows of databases are read for each plan, whole and with their types, and nothing can be written through them."""
 
-from __future__ import annotations
-
 import re
 import signal
 import sqlite3

@@ -1,7 +1,5 @@
 """Values from data arrive exactly as they are, in any encoding, whatever characters they contain."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

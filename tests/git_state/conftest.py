@@ -1,7 +1,5 @@
 """A bare repository, and clones of one project that share the state in it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Places of states in Git for tests, and a store in memory with the same protocol as a repository."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Commands with a state in Git: ephemeral runners, a missing state, a rewound state, and versions."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import shutil

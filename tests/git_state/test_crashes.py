@@ -1,7 +1,5 @@
 """The crash model with a state in Git: the next process knows only what was published (docs/state.md)."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Iterator

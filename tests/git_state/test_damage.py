@@ -1,7 +1,5 @@
 """A damaged copy of the state is fetched again; a damaged or forged state is an error without a traceback."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource

@@ -1,7 +1,5 @@
 """What happens to a state while a runner holds it: the runner is killed at a push, or the ref is set back."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """The store of snapshots in a real bare repository: compare and swap, lost answers, forged and kept versions."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

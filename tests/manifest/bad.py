@@ -1,7 +1,5 @@
 """Invalid manifests: the text, the code and place of each expected error in order, and words of a message."""
 
-from __future__ import annotations
-
 Bad = tuple[str | bytes, str, str]
 
 MERGED = "<<<<<<< HEAD\n  - name: a\n=======\n  - name: b\n>>>>>>> feature/x\n"

@@ -1,7 +1,5 @@
 """Loads small projects from disk as the engine does."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Invalid and hostile manifests: all errors are reported at once, each at its place, and no others."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The manifest cache: if it is missing, damaged, foreign or in use, manifests are read from their files."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """Which files are manifests, and how files are reported that are unreadable or that Git left unfinished."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Lints on manifests: what they report, where, and at which level."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How manifests are interpreted: strings, defaults, keywords, timestamps and links."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The process has a host name of its own (a UTS namespace), and leases of the stat
 their usual time for 0. It exits with 96 where the system has no such namespaces.
 """
 
-from __future__ import annotations
-
 import ctypes
 import runpy
 import socket

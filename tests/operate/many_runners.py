@@ -5,8 +5,6 @@ are killed at any time. The state is in PostgreSQL, which is restarted meanwhile
 number of its commit, so that a tag that was lost, set back or sent twice can be seen.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -3,8 +3,6 @@
 `python -m tests.operate.standby` measures this with leases of the usual length; the tests use shorter ones.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """The deployment files fit their published schemas, and the commands in them start, answer probes and end."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -3,8 +3,6 @@
 This runs few of them for a short time; `python -m tests.operate.many_runners` runs ten for five minutes.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Programs that check files of others: against published schemas, and for flaws of workflows."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

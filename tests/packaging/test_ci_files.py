@@ -3,8 +3,6 @@
 An analyser of workflows accepts them and the repository's own files, and all fit published schemas.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 The distribution is not named like its import package, since that name is another project's on the package index.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

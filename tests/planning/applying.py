@@ -4,8 +4,6 @@ It follows docs/planning.md 1.2 and 4.2: `intended` before a call, `settled` aft
 if the items that it needs were applied.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum

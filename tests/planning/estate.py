@@ -1,7 +1,5 @@
 """Helpers: manifests as text, recorded rows, plans made from both, and queries of a plan."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

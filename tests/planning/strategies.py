@@ -1,7 +1,5 @@
 """Random manifests and random ways to plan and apply them. There are few names, so that they recur often."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """docs/planning.md 2.2 and 3: activity types, and the sweep that removes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A plan made with a cache is the plan that is made without one (docs/planning.md 2.8)."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """docs/planning.md 2.2: tag categories, and the tags that a deleted one takes along."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

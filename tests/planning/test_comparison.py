@@ -1,7 +1,5 @@
 """`content` compares two mappings: which names are new, gone or different, and in which parts."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """docs/planning.md 1.2 and 7: rows in doubt are planned again and say why; `--reassert` doubts all that is desired."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """docs/planning.md 5 and 2.7: what needs an approval, what one is for, and losses that count again or are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

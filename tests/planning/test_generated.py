@@ -1,7 +1,5 @@
 """Generated resources: the gate notices when a block loses its rows, and diagnostics of planning name the row."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ Each folder of `golden/` is a case: `manifest.yaml`, `recorded.yaml` (rows by ad
 before committing it. The other renderings have golden files in `tests/render`.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """What holds of every plan: after each apply of a walk, and after any history of applies, failures and doubt."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

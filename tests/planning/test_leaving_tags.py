@@ -1,7 +1,5 @@
 """docs/planning.md 2.2: tags that are gone from the manifests; policies, the `removed` section, protection."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

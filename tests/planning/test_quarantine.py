@@ -1,7 +1,5 @@
 """What a quarantine leaves alone: which entries are in effect, and what waits with them (docs/repair.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

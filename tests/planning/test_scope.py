@@ -1,7 +1,5 @@
 """docs/planning.md 2.1: what is not selected is left alone; `--no-delete` takes nothing away."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

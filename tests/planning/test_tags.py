@@ -1,7 +1,5 @@
 """docs/planning.md 2.2 to 2.4: tags that are declared, and their effective keywords."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

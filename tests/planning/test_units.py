@@ -1,7 +1,5 @@
 """docs/manifests.md: the units of removals, what the gate asks about after approvals, and its arithmetic."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from fractions import Fraction

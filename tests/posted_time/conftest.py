@@ -1,7 +1,5 @@
 """What many tests of posted time stand on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

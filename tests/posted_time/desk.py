@@ -1,7 +1,5 @@
 """A delivery at work, as a test uses it: each step is a plain call that returns once it is done."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """An HTTP receiver that ignores Idempotency-Key, so that a repeated request makes a second entry."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

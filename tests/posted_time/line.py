@@ -1,7 +1,5 @@
 """Loops of posted time at a pace for tests."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

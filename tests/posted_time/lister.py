@@ -1,7 +1,5 @@
 """A service on loopback that lists groups as a function decides, and records the requests that it gets."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """An inbox that dies before or after any of its transactions, and sinks with moods that survive its death."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager

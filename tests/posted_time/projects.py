@@ -1,7 +1,5 @@
 """Projects with a ledger in SQLite, and the routes and deliveries built from them."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import textwrap

@@ -1,7 +1,5 @@
 """An HTTP sink on loopback that answers as a test decides, and records the requests that it gets."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

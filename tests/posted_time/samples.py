@@ -1,7 +1,5 @@
 """Small groups of posted time, as the service sends them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from syncengine.posted_time.group import Group, read_group

@@ -1,7 +1,5 @@
 """`time list`, `pull`, `register` and `unregister` as processes, against the sandbox."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Iterator

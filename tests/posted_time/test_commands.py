@@ -1,7 +1,5 @@
 """`time inbox`, `show`, `preview` and `retry`: the real program, in a project with a ledger and an inbox."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """SQL sinks on every supported database, and what the errors of database drivers mean."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import sqlite3

@@ -1,7 +1,5 @@
 """Delivery stores a group, renders it for all sinks, delivers it once to each, and tells the service its status."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`drift`: requests, exit codes, privacy, formats, the printed repair, and how it reads long and odd lists."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

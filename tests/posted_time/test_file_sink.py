@@ -1,7 +1,5 @@
 """Files of lines (`jsonl`, `csv`): each group once wherever a write broke off, and lines of other programs are kept."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import fcntl

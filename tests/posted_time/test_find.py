@@ -1,7 +1,5 @@
 """`find` looks for a group at a receiver that ignores Idempotency-Key, so that nothing is there twice."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """Any JSON of the service can be read as a group; what changed in it is told by its digest and listed by field."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from pathlib import Path

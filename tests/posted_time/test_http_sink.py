@@ -1,7 +1,5 @@
 """Only a 2xx proves that an HTTP receiver took a group, and only a 4xx to the first attempt proves that it did not."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The loops that fetch and acknowledge: what they take and send, when they wait, and what ends them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """A ledger in a real PostgreSQL, also with special time zones, encodings, a pooler, and a standby that takes over."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import subprocess

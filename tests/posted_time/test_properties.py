@@ -1,7 +1,5 @@
 """Whatever is offered, refused, lost or killed: every sink has a group before the service gets its SUCCESS."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import random

@@ -1,7 +1,5 @@
 """Groups that are delivered concurrently succeed or fail independently of each other."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import fcntl

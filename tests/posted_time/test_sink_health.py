@@ -1,7 +1,5 @@
 """A sink that failed is blocked until it succeeds, and reported after a second failure or half a minute."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Row and receipt are one transaction; what the ledger rejects is refused, and a ledger that is away is trouble."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import time

@@ -1,7 +1,5 @@
 """A project that cannot work is an error at start, with its place; a target that does not answer is trouble."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Groups with several tags: no part of their time is lost silently, and the duration is divided exactly."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

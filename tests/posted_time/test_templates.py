@@ -1,7 +1,5 @@
 """Templates see a group by the names of the API, keep types, and treat missing values as none."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The webhook receiver over HTTP: it checks the caller key and the body, delivers to the sinks, and then answers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress

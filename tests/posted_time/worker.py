@@ -1,7 +1,5 @@
 """A process that delivers groups, their tags in random order, until it is killed. Each verdict is a line on stdout."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import sys

@@ -1,7 +1,5 @@
 """A project with a saved plan, and imitations of the hosts."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

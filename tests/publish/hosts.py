@@ -4,8 +4,6 @@ They keep to what the hosts document: pages with links, authors, limits counted 
 only read, 404 for what it may not see. Both list comments oldest first.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

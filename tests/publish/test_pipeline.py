@@ -4,8 +4,6 @@ They run on a bare repository with two clones and a state in PostgreSQL, against
 interprets the files as written: a condition, expression or action that it does not know fails the run.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

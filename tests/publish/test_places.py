@@ -3,8 +3,6 @@
 There is no comment in a pull request that is open, from a fork, or unrelated to the event.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`publish` maintains exactly one comment of its own in a pull request, despite failures of hosts and parallel jobs."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

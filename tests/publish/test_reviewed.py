@@ -1,7 +1,5 @@
 """`reviewed` fetches the plans of merged pull requests, except those from forks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

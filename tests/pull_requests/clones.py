@@ -1,7 +1,5 @@
 """A bare repository, its clones, and the program run in them."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass, field

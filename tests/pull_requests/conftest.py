@@ -1,7 +1,5 @@
 """A bare repository with one project, whose first manifests were merged and applied."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

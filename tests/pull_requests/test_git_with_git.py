@@ -3,8 +3,6 @@
 It is independent of Git's settings: it reads the files, and the base as a checkout would write it.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Sequence

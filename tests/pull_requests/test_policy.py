@@ -1,7 +1,5 @@
 """Policy of a plan against a base: the stricter limits, levels and rules count, and the gate says who trips it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`plan --base` tells changes of the pull request from those that are merged but not yet applied (docs/reviews.md)."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A service that refuses resources by name with a given message, and otherwise follows the sandbox's rules."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """A refused resource is put into quarantine: everything else is applied, and nothing is lost (docs/repair.md)."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import re

@@ -1,7 +1,5 @@
 """Plans, reports and diagnostics built by hand, for every rendering to show."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

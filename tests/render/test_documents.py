@@ -4,8 +4,6 @@
 committing it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -3,8 +3,6 @@
 The head of a plan says `Abridged` whenever the rendering below it omits a value that changes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count

@@ -1,7 +1,5 @@
 """The formats for machines: JSON, JUnit, SARIF, GitHub and GitLab, and the changes of a plan at their lines."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

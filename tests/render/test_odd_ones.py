@@ -1,7 +1,5 @@
 """A change that is unlike many similar ones is shown whole and above them, in text, Markdown and HTML."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

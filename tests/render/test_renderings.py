@@ -1,7 +1,5 @@
 """What text, Markdown and HTML show: nothing from outside becomes markup or a terminal's command, and all fits."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """What a rule denies is shown in full and never applied; a rule with `approve` asks for exactly its changes, once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

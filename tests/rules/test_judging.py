@@ -1,7 +1,5 @@
 """Rules judge each change of a plan, with the resource as a manifest would declare it before and after."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

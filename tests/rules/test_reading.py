@@ -1,7 +1,5 @@
 """Files of rules are checked when they are read: every error, also in an expression, has its line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import jsonschema

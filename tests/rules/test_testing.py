@@ -1,7 +1,5 @@
 """`syncengine test` tries rules, manifests and templates offline, and shows each difference by its path."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

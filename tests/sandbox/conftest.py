@@ -1,7 +1,5 @@
 """Fixtures: a sandbox that is called without HTTP, and one that runs and is called over loopback."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A webhook receiver in a thread, which records its calls and answers as a test says."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections import deque

@@ -1,7 +1,5 @@
 """The sandbox keeps the service's rules for activity types and sync sessions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

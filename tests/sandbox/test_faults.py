@@ -1,7 +1,5 @@
 """Each kind of fault over HTTP, which request meets which fault, and calls that are executed late."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

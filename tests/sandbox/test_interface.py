@@ -1,7 +1,5 @@
 """The sandbox over HTTP: keys, paths, methods and bodies of its interface, its control API, and its console page."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import threading

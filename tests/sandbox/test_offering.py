@@ -1,7 +1,5 @@
 """The sandbox offers posted time: to a registered webhook, which a real server receives, or to a held fetch."""
 
-from __future__ import annotations
-
 import gzip
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The sandbox keeps the service's rules for posted time groups, which users post, and for connectors."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

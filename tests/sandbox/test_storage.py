@@ -1,7 +1,5 @@
 """The sandbox's data file survives restarts and kills and serves one sandbox; `syncengine sandbox` as a process."""
 
-from __future__ import annotations
-
 import re
 import signal
 import socket

@@ -1,7 +1,5 @@
 """The sandbox keeps the service's rules for tags, for batches, and for tag categories."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The fixture `estate`: a project, the service and the processes of one test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`serve` inside the test's own process with short waits, so that a test can play many outages."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import time

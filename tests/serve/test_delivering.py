@@ -1,7 +1,5 @@
 """`serve` delivers posted time exactly once with nobody watching, tells the true outcome, and keeps its secrets."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import signal

@@ -1,7 +1,5 @@
 """`serve` as a long-running process: it reconciles, reloads, stands by, answers probes, and ends."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import subprocess

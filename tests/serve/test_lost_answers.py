@@ -1,7 +1,5 @@
 """However the answer of any operation is lost, no posted time is lost and none is delivered twice."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

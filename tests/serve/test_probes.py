@@ -1,7 +1,5 @@
 """What `serve` says: its log, in which no line holds a secret, and its probes with the limits of their server."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

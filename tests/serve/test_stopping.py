@@ -1,7 +1,5 @@
 """`serve` ends when it is asked to, whatever waits, hangs, stops or is replaced, and loses nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`serve` as a webhook receiver that the service calls, and the switch between fetch and webhook."""
 
-from __future__ import annotations
-
 import socket
 import time
 

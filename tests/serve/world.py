@@ -1,7 +1,5 @@
 """A running `serve`, the service that it calls, the sinks that it delivers to, and helpers that look at all of them."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sqlite3

@@ -1,7 +1,5 @@
 """A raw HTTP server on loopback that answers with scripted bytes."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

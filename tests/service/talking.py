@@ -1,7 +1,5 @@
 """A client that talks to a scripted server."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager

@@ -1,7 +1,5 @@
 """Requests of the service client, their repeats, and their answers: key, values, time and size (docs/planning.md 4)."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import tracemalloc

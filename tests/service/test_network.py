@@ -3,8 +3,6 @@
 They are the same for the service client and for the client that sources, sinks and Git hosts use.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

@@ -1,7 +1,5 @@
 """What is sent to the service and read from it: bodies, posted time, limits and pages (docs/interface.md 2, 4)."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Git variables of another repository, as hooks set them, and user settings of Git that hide changes."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

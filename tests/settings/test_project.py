@@ -1,7 +1,5 @@
 """Loading a project from its project file, the environment and options; errors are reported all at once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from operator import attrgetter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The published JSON Schemas match the models, and accept and refuse the same files as the readers."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Secrets, also of connections, are kept outside of the project file, read when they are needed, and never shown."""
 
-from __future__ import annotations
-
 import sqlite3
 import traceback
 from contextlib import closing

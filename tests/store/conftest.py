@@ -1,7 +1,5 @@
 """The states of these tests: a SQLite file, and a PostgreSQL database if a server is available."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Short helpers that make effects and runs, and a state in which to record them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

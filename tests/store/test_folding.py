@@ -1,8 +1,6 @@
 """The tables hold what a pure fold of the effects computes, whatever happens in whatever order. How many SQL statements
 a call takes, and that a reader between any two sees a call whole."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,8 +1,6 @@
 """What is read from the journal: the history of resources, when they settled, what a run changed, and the losses that
 an approval covers, from the begin of its apply until they are settled, withdrawn or used up."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """The inbox stores each offer before anything else, checks its lease at each write, and has one schema on all
 databases."""
 
-from __future__ import annotations
-
 import signal
 import sqlite3
 import subprocess

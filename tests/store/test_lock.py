@@ -1,8 +1,6 @@
 """Only one process writes to a state: with concurrent processes, after crashes and suspensions, and with locks by
 hand."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Opening a state that exists, is missing, is read-only, or is something else."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

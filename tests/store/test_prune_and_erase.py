@@ -1,7 +1,5 @@
 """Pruned history leaves the state working as before, and erased data is in no byte of the state."""
 
-from __future__ import annotations
-
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path

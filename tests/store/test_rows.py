@@ -1,7 +1,5 @@
 """What each write of a state records, also when a run dies between them, and what is read from it."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import threading

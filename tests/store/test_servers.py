@@ -1,8 +1,6 @@
 """A state in PostgreSQL works with any settings of the server, the database, the role or a pooler. Each cause of which
 it cannot be used has its own error, which says what to do. The steps of docs/state.md work."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

@@ -1,7 +1,5 @@
 """The published formats of documents: each document that the program prints fits the schema of its `format`."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

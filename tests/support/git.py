@@ -1,7 +1,5 @@
 """Git as an author of manifests uses it, whatever this machine sets."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Import the whole program, so that a process that is forked from this one has it."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import pkgutil

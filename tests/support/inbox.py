@@ -1,7 +1,5 @@
 """An inbox with a verb for each write, as a test tells its story."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 
@@ -10,7 +8,7 @@ from syncengine.state.inbox import Inbox
 from syncengine.state.inbox_model import DeliveryKey, DeliveryStatus, EventKind, InboxEntry, Offer, PostedTimeStatus
 
 
-def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> InboxByHand:
+def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> "InboxByHand":
     return InboxByHand(open_database(url, write=write), now)
 
 

@@ -1,7 +1,5 @@
 """HTTP on loopback, without certificates: to load them costs a hundred times as much as a call."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

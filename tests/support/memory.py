@@ -1,7 +1,5 @@
 """A folder in memory, where there is one: thousands of histories need no disk."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _SHARED = Path("/dev/shm")

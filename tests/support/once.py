@@ -1,7 +1,5 @@
 """What is made once in a run of tests, for all of its workers: a folder that each of them copies."""
 
-from __future__ import annotations
-
 import atexit
 import fcntl
 import os

@@ -4,8 +4,6 @@ A block of `yaml` whose first line is a comment with a path is that file. A bloc
 `SYNCENGINE_DOCS=write` writes the outputs anew.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

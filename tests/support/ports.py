@@ -1,7 +1,5 @@
 """Ports for a server that starts later, or starts again, and the question whether a database has started."""
 
-from __future__ import annotations
-
 import random
 import socket
 

@@ -5,8 +5,6 @@
 `--hypothesis-profile dev` tries a tenth while one edits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TypeVar

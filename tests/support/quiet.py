@@ -1,7 +1,5 @@
 """Servers of tests that say nothing: neither of requests nor of clients that reset their connection, as ours do."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Statements that are compiled once in a process, and not by each of the thousands of engines that tests create."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import sqlalchemy as sa

@@ -1,7 +1,5 @@
 """To wait for something that another thread, process or server does."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import TypeVar

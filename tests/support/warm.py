@@ -6,8 +6,6 @@ standard streams of its own, the usual filters of warnings and handlers of signa
 Where the start is the subject (imports, locales, terminals, signals, pipes), tests start the program themselves.
 """
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """What a sandbox's store holds, in the shapes that tests compare."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 The templates are the keys of `results.json`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from copy import deepcopy

@@ -3,8 +3,6 @@
 `SYNCENGINE_GOLDEN=write pytest tests/templating` writes the results anew; read the difference.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import date, datetime

@@ -1,7 +1,5 @@
 """Resources are recorded and nothing is sent: by `adopt` from a list of them, and by `state import` from an export."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

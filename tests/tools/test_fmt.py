@@ -1,7 +1,5 @@
 """`fmt` gives every manifest one layout, without losing meaning or comments."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`init` creates a project that works at once and keeps existing files."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """A state that is rebuilt from Git after a random history removes nothing that the lost state would have kept."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What stands in a user's repository beside manifests: hooks for pre-commit, schemas, and a folder that Git ignores."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

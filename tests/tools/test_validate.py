@@ -1,7 +1,5 @@
 """`validate` reports diagnostics of the given PATHS, the same with a cache of unchanged manifests as without."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3
