@@ -260,7 +260,8 @@ def test_an_undo_never_sweeps(project: Project, service: Service) -> None:
 
 def test_manifests_that_still_declare_an_undone_run_are_refused(project: Project) -> None:
     """This holds for the whole plan, a selection and a saved plan, until the revert is merged or `--redo` is given.
-    Changes are to be reverted, and removed tags to be declared again; a selection names its own alone."""
+    Changes are to be reverted, and removed tags to be declared again; a selection names its own alone. An export and
+    its import keep this."""
     changed(project)
     undo(project)
     asked = project.run("plan", "--out", "again.plan", "--format", "json")
@@ -277,6 +278,10 @@ def test_manifests_that_still_declare_an_undone_run_are_refused(project: Project
     assert (text.code, "merge the revert), or repeat with --redo" in text.out) == (4, True)
     assert "as shown above" in text.err
     assert project.run("apply", "-y", "--target", "tag/DROPPED", "--exclude", "tag/*").code != 4
+    assert project.run("state", "export", "-o", "rows.jsonl").code == 0
+    (project.folder / ".syncengine/state.db").unlink()
+    assert project.run("state", "import", "rows.jsonl", "-y").code == 0
+    assert "undone" in project.run("plan", "--format", "json").codes
 
 
 @pytest.mark.parametrize("said", [{}, {"visibility": "PUBLIC"}])
@@ -357,15 +362,6 @@ def test_an_undo_with_a_selection_undoes_only_that_part(project: Project) -> Non
     assert [rows[name]["fields"]["description"] for name in ("tag/A", "tag/B")] == ["one", "two"]
     assert project.run("apply", "-y", "--target", "tag/B").code == 0
     assert "undone" in project.run("apply", "-y", "--target", "tag/A", "--format", "json").codes
-
-
-def test_export_and_import_keep_what_was_undone(project: Project, tmp_path: Path) -> None:
-    changed(project)
-    undo(project)
-    assert project.run("state", "export", "-o", "rows.jsonl").code == 0
-    (project.folder / ".syncengine/state.db").unlink()
-    assert project.run("state", "import", "rows.jsonl", "-y").code == 0
-    assert "undone" in project.run("plan", "--format", "json").codes
 
 
 # --- which run, and what is refused
