@@ -1,29 +1,39 @@
-"""What text, Markdown and HTML show: nothing from outside becomes markup or a terminal's command, and all fits."""
+"""What text, Markdown and HTML show: nothing from outside becomes markup or a terminal's command, and all fits.
+
+Every rendering of the samples equals its golden file exactly. `SYNCENGINE_GOLDEN=write pytest tests/render` rewrites
+these files; review the difference before committing it.
+"""
 
 import json
+import os
 import re
 import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec import structs
 from msgspec.structs import replace
 
 from syncengine.apply.report import CallError, Outcome
 from syncengine.errors import GateTripped, Severity
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
-from syncengine.plan.model import Base, Wait
+from syncengine.plan.model import Base, Plan, Undo, Wait
+from syncengine.render import PLAN_FORMATS, REPORT_FORMATS, formats
 from syncengine.render.ci import github
 from syncengine.render.diagnostics import diagnostics_text
-from syncengine.render.documents import diagnostics_json, plan_document, report_document
+from syncengine.render.documents import diagnostics_json, dumped, part_of, plan_document, report_document
 from syncengine.render.escape import cells, cut, visible, wrapped
 from syncengine.render.html import trouble_html
 from syncengine.render.markdown import LIMIT, code, prose, report_markdown
+from syncengine.render.plan_files import document_in
 from syncengine.render.report import report_of as report_of_error
 from syncengine.render.report import report_text
 from syncengine.render.state import rows_text
-from syncengine.render.style import Links, Look, links_of
+from syncengine.render.style import PLAIN, Links, Look, links_of
 from syncengine.render.view import headline
 from syncengine.resource import Body, Key, Recorded
 
@@ -52,6 +62,7 @@ from .samples import (
     sweep_of,
     tag,
     updating,
+    without_files,
 )
 
 DIAGNOSTIC = re.compile(r"(error|warning)\[")
@@ -383,3 +394,69 @@ def test_a_file_cannot_leave_its_place_in_the_address(file: str) -> None:
     assert address.startswith("https://h/c/")
     assert address.endswith("#L7")
     assert not set('"<> {}\n?') & set(address)
+
+
+GOLDEN = Path(__file__).parent / "golden"
+
+PLAN_CASES = [(sample, name) for sample in PLANS for name in ("text", "markdown")]
+PLAN_CASES += [("partly", "json"), ("everything", "html"), ("hostile", "html")]
+"""JSON and HTML fold nothing, so that few samples suffice for them. Most of a plan's JSON is held in tests/contract."""
+
+REPORT_CASES = [(sample, name) for sample in REPORTS for name in ("text", "markdown")]
+REPORT_CASES += [
+    (sample, name)
+    for sample in ("mixed", "bitten")
+    for name in REPORT_FORMATS
+    if name not in ("text", "markdown") and (sample, name) != ("bitten", "json")
+]
+
+
+def agree(name: str, rendered: str) -> None:
+    file = GOLDEN / name
+    if os.environ.get("SYNCENGINE_GOLDEN") == "write":
+        file.write_text(rendered, encoding="utf-8", newline="")
+    assert file.read_bytes().decode() == rendered
+
+
+@pytest.mark.parametrize(("sample", "name"), PLAN_CASES)
+def test_a_plan_equals_its_golden_file(sample: str, name: str) -> None:
+    agree(f"plan-{sample}.{name}", without_files(PLAN_FORMATS[name](plan_document(PLANS[sample]()), PLAIN)))
+
+
+@pytest.mark.parametrize(("sample", "name"), REPORT_CASES)
+def test_a_report_equals_its_golden_file(sample: str, name: str) -> None:
+    agree(f"report-{sample}.{name}", REPORT_FORMATS[name](REPORTS[sample](), PLAIN))
+
+
+def test_no_golden_file_is_left_over() -> None:
+    expected = {f"plan-{sample}.{name}" for sample, name in PLAN_CASES}
+    expected |= {f"report-{sample}.{name}" for sample, name in REPORT_CASES}
+    assert {file.name for file in GOLDEN.iterdir()} == expected
+
+
+DOCUMENTS = Path(__file__).parents[1] / "contract" / "documents"
+WRITTEN = {"plan": formats.PlanFormat, "plan-settled": formats.PlanFormat, "report": formats.ReportFormat}
+
+
+@pytest.mark.parametrize(("name", "type"), WRITTEN.items())
+def test_a_document_is_read_as_it_was_written(name: str, type: type) -> None:
+    text = (DOCUMENTS / f"{name}.json").read_text(encoding="utf-8").replace('"TIME"', '"2026-01-01T00:00:00+00:00"')
+    document: object = msgspec.json.decode(text, type=type)
+    assert msgspec.json.decode(dumped(document)) == msgspec.json.decode(text)
+    if isinstance(document, formats.PlanFormat):
+        assert part_of(document, lambda change: True) == document
+
+
+@pytest.mark.parametrize("sample", PLANS.values(), ids=PLANS)
+def test_a_document_that_is_read_is_the_one_that_was_made(sample: Callable[[], Plan]) -> None:
+    """Nothing that a view shows is lost in a file, so that a comment shows what the terminal showed."""
+    plan = sample()
+    replaced = (FieldChange("category", "a", None, replaced=True), FieldChange("tagCategoryId", None, "7"))
+    moved = Change(key=tag("MOVED"), action=Action.UPDATE, source=None, fields=replaced)
+    waiting = {str(change.key): Wait("merged", "merged") for change in plan.changes[:1]}
+    base = Base("main", "c0ffee", waiting, sweeps=True)
+    undone = Undo("r-1", "apply", "2026-01-01T00:00:00+00:00")
+    plan = structs.replace(plan, changes=(*plan.changes, moved), compared=base, undo=undone, redoes=(moved.key,))
+    document = plan_document(plan)
+    assert document_in(dumped(document).encode(), "plan.json") == document
+    assert [field.clears for field in document.changes[-1].fields] == [False, False]
