@@ -19,7 +19,7 @@ from syncengine.plan.diff import Change, FieldChange
 from syncengine.plan.gate import StateRecords
 from syncengine.plan.model import Basis, Options, Plan, Quarantine
 from syncengine.plan.request import Scope
-from syncengine.project.model import Level, Limit, Ownership
+from syncengine.project.model import Limit, Ownership
 from syncengine.project.schema import PolicySection
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status
 
@@ -63,7 +63,6 @@ class How:
     sweep: bool = False
     reassert: bool = False
     limits: Mapping[str, Limit] | None = None
-    levels: Mapping[str, Level] | None = None
     swept_before: bool = True
     team: str | None = BASIS.team
     lineage: str = BASIS.lineage
@@ -78,7 +77,6 @@ class How:
             self.scope,
             sweep=self.sweep,
             reassert=self.reassert,
-            levels=self.levels or {},
             quarantine=self.quarantine,
         )
 
