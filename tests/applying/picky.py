@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ import msgspec
 from syncengine.sandbox.instance import Sandbox as Rules
 from syncengine.sandbox.rules import RULES
 from syncengine.service.operations import OPERATIONS
-from tests.support.quiet import listening
+from tests.support.quiet import QuietHandler, listening
 
 from .bench import names_in
 
@@ -54,34 +53,20 @@ def refusing(operation: str, name: str, status: int) -> Callable[[str, Any], Ref
     return lambda asked, body: refusal if asked == operation and name in names_in(body) else None
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    picky: Picky
-
-    def _handle(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length", 0)))
-        status, body = self.picky.answer(
-            {**PATHS, **self.picky.elsewhere}[self.path], msgspec.json.decode(raw or b"{}")
-        )
-        content = body.encode() if isinstance(body, str) else msgspec.json.encode(body)
-        self.send_response(status)
-        self.send_header("content-length", str(len(content)))
-        if status >= 500:
-            self.send_header("retry-after", "0")
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_POST = _handle  # noqa: N815  # the base class looks these names up
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Quiet."""
-
-
 @contextmanager
 def picky() -> Iterator[Picky]:
     """A picky service that runs for the time of the block."""
     service = Picky()
-    handler = type("Handler", (_Handler,), {"picky": service})
-    with closing(service.rules), listening(handler) as service.url:
+
+    class Handler(QuietHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def answer(self) -> None:
+            raw = self.rfile.read(int(self.headers.get("content-length", 0)))
+            status, body = service.answer({**PATHS, **service.elsewhere}[self.path], msgspec.json.decode(raw or b"{}"))
+            content = body.encode() if isinstance(body, str) else msgspec.json.encode(body)
+            self.say(status, content, {"Retry-After": "0"} if status >= 500 else None)
+
+    with closing(service.rules), listening(Handler) as service.url:
         yield service

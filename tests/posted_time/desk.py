@@ -8,9 +8,12 @@ from typing import Any, TypeVar
 
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import SinkTrouble, Verdict
+from syncengine.posted_time.pace import Pace
 from syncengine.state.inbox_model import InboxEntry, PostedTimeStatus
 
 SUCCESS, REFUSED, TROUBLE = PostedTimeStatus
+SWIFT = Pace(first=0.01, longest=0.05, empty=0.01, fetch=1.0, well=0.05, down=0.02, renew=0.1)
+"""Short waits that keep tests fast; the loops still wait for the same things."""
 T = TypeVar("T")
 
 Raw = dict[str, Any]

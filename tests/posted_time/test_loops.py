@@ -30,19 +30,24 @@ from syncengine.service.client import Client, Conduct
 from syncengine.state.database import LockLost
 from syncengine.state.inbox import InboxWriter, Work
 from syncengine.state.inbox_model import Offer, PostedTimeStatus
-from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE
+from tests.posted_time.desk import REFUSED, SUCCESS, SWIFT, TROUBLE
 from tests.posted_time.projects import BARE_SINK, delivering, entries, files, ids
 from tests.posted_time.samples import raw
 from tests.service.scripted import CUT, OK, Reply, Scripted, saying, serving
 from tests.service.talking import KEY, key
 from tests.support.inbox import open_inbox
 
-from .line import SWIFT, until
-
 pytestmark = pytest.mark.slow
 
 NOTHING = saying([])
 Scene = Callable[[Scripted, Any, list[Event]], Awaitable[Any]]
+
+
+async def until(told: list[Event], there: Callable[[list[Event]], bool]) -> None:
+    """Return as soon as `there` is true of the events in `told`."""
+    async with asyncio.timeout(30):
+        while not there(told):  # noqa: ASYNC110 -- the loops append to a list and set no event
+            await asyncio.sleep(0.005)
 
 
 def fetching(script: Sequence[Reply], delivery: Any, scene: Scene, pace: Pace = SWIFT) -> Any:

@@ -204,7 +204,6 @@ TAG_CHANGES = (
     updating("ACME-0045", line=50, reason="sent again, since an earlier call failed or its outcome is unknown"),
 )
 
-LOST_WORDS = ("ACME-42", "EP 1234567")
 TAG_REMOVALS = (
     changing(tag("ACME-0001"), Action.FORGET, at(60)),
     changing(

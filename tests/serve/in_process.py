@@ -18,7 +18,7 @@ from syncengine.serve.log import Log
 from syncengine.serve.process import Process
 from syncengine.service.operations import OPERATIONS
 from tests.cli.service import KEY
-from tests.posted_time.line import SWIFT
+from tests.posted_time.desk import SWIFT
 
 from .world import CALLER_KEY, World
 
