@@ -83,9 +83,10 @@ def differences(then: Moment, home: House, plans: list[Plan]) -> Iterator[str]:
         if key not in after:
             yield f"{key} is not there"
             continue
+        recorded = {**row.body.fields, "keywords": {*row.body.keywords}, "metadata": dict(row.body.metadata)}
         for name in {*before, *after[key]} - (UNCLEARABLE - {n for n, value in row.body.fields.items() if value}):
             value = after[key].get(name) or None
-            is_as_recorded = row.doubtful and value == row.body.fields.get(name)  # nobody knew its value
+            is_as_recorded = row.doubtful and value == recorded.get(name)  # nobody knew its value
             if value != (before.get(name) or None) and not is_as_recorded:
                 yield f"{key}: {name} is {value!r}, not {before.get(name)!r}"
 
