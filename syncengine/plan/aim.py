@@ -397,23 +397,25 @@ def _as_allowed(j: _Judgement, resource: Resource) -> Resource:
 
 
 def _judge_categories(j: _Judgement) -> None:
-    # With those that stay: the members of one are in any other that has its id.
-    rows = {r.key: r for r in j.unwanted(Kind.CATEGORY) if r.key not in j.taken_over}
-    protected = {row.server_id for row in rows.values() if row.protect and row.server_id}
+    # With those that stay, and those that are not selected: the members of one are in any other that has its id.
+    every = {r.key: r for r in j.unwanted(Kind.CATEGORY) if r.key not in j.taken_over}
+    members = members_of(j.recorded, every)
+    ids = Counter(row.server_id for row in every.values() if row.server_id)
+    protected = {row.server_id for row in every.values() if row.protect and row.server_id}
     # A row that shares its id with a renamed category may be that very category, so the rename decides.
     renamed = {j.recorded[old].server_id for old in j.taken_over if old.kind is Kind.CATEGORY}
-    rows = {k: r for k, r in rows.items() if r.server_id not in renamed and j.scope.selects((k, r.source))}
+    rows = {k: r for k, r in every.items() if r.server_id not in renamed and j.scope.selects((k, r.source))}
     for key in [key for key in rows if key in j.aim.aside]:
         if (cause := j.aim.aside[key]) != key:
             j.note(rows[key], "left-out", f"not deleted: it waits for {cause}, which is in quarantine")
         del rows[key]
     if not rows:
         return
-    members = members_of(j.recorded, rows)
+    absent = ((k, r) for k, r in every.items() if k not in rows and r.status is not Status.RELEASED)
+    left: dict[str | None, Key] = {r.server_id: k for k, r in absent if r.server_id is not None}
     # A part of a plan does not have the ids of all categories: its apply asks this of all rows (`apply.guards`).
     asks = j.may_leave is None and any(row.server_id is None for row in rows.values())
     elsewhere = in_an_unknown_category(j.recorded, j.desired) if asks else None
-    ids = Counter(row.server_id for row in rows.values() if row.server_id)
     for key, row in sorted(rows.items()):  # a tag that may be in two goes with the same one in any order of rows
         if row.status is Status.RELEASED:  # a run decided that it stays, whatever else about it is in doubt
             continue
@@ -422,7 +424,9 @@ def _judge_categories(j: _Judgement) -> None:
         if row.server_id is None and elsewhere is not None:
             cure = "to delete it, first declare it again for one apply"
             j.keep(row, f"its id is unknown, and tag {elsewhere.name} may be in it; {cure}")
-        elif obstacle := _obstacle(j, row, members[key], is_protected=row.protect or row.server_id in protected):
+        elif obstacle := _obstacle(
+            j, row, members[key], left.get(row.server_id), is_protected=row.protect or row.server_id in protected
+        ):
             kind, message = obstacle
             j.keep(row, message) if kind == "kept" else j.note(row, kind, message)
         else:
@@ -469,16 +473,19 @@ def members_of(recorded: Mapping[Key, Recorded], categories: Mapping[Key, Record
 
 
 def _obstacle(
-    j: _Judgement, row: Recorded, members: Iterable[Recorded], *, is_protected: bool
+    j: _Judgement, row: Recorded, members: Iterable[Recorded], other: Key | None, *, is_protected: bool
 ) -> tuple[str, str] | None:
     """Return the kind and message of a note why this plan must not delete an undeclared category, or `None`.
 
-    `is_protected`: it has `protect` under one of its names, if its rename has an unknown outcome.
+    If its rename has an unknown outcome: `other` is its other name if this plan leaves that out, and `is_protected`
+    says whether it has `protect` under one of its names.
     """
     if j.scope.no_delete:
         return "left-out", "--no-delete keeps the category"
     if is_protected:
         return "kept", PROTECTED
+    if other is not None:
+        return "left-out", f"not deleted: it may have the name {other.name}, which {_why_absent(j, other)}"
     protected = next((m.key.name for m in members if m.protect and m.key not in j.desired), None)
     if protected is not None:
         return "kept", f"deleting it would also delete the protected tag {protected}"
@@ -492,10 +499,14 @@ def _obstacle(
             return "left-out", f"not deleted: tag {name} is in it and is not selected"
     unsent = (key for key in j.desired if key not in j.aim.desired and _may_be_anywhere(key, j.before))
     if (hidden := next(unsent, None)) is not None:
-        cause = j.aim.aside.get(hidden)
-        why = "is not selected" if cause is None else "is in quarantine" if cause == hidden else f"waits for {cause}"
-        return "left-out", f"not deleted: tag {hidden.name} may be in it and {why}"
+        return "left-out", f"not deleted: tag {hidden.name} may be in it and {_why_absent(j, hidden)}"
     return None
+
+
+def _why_absent(j: _Judgement, key: Key) -> str:
+    """Return why this plan has nothing for a resource, as the end of a sentence about it."""
+    cause = j.aim.aside.get(key)
+    return "is not selected" if cause is None else "is in quarantine" if cause == key else f"waits for {cause}"
 
 
 def _may_be_anywhere(key: Key, recorded: Mapping[Key, Recorded]) -> bool:

@@ -106,6 +106,21 @@ def test_a_rename_that_makes_a_new_category_converges_in_one_apply(renaming: Ben
     renaming.assert_at_rest()
 
 
+@pytest.mark.parametrize("left", [Scope(targets=("category/old",)), Scope(excludes=("category/new",))])
+def test_a_category_of_two_names_is_deleted_only_under_both(renaming: Bench, left: Scope) -> None:
+    """After a rename of unknown outcome its tags are recorded under the new name, and the service has the old one."""
+    renaming.sandbox.unavailable("upsertTagCategories")
+    assert renaming.apply().exit_code == 3
+    renaming.sandbox.heal()
+    renaming.wants()
+    plan = renaming.plan(scope=left)
+    assert "not deleted: it may have the name new, which is not selected" in [note.message for note in plan.notes]
+    renaming.apply(scope=left)
+    assert renaming.sandbox.places() == {"OURS-1": "old", "THEIRS-1": "old"}
+    renaming.assert_converges()
+    assert renaming.sandbox.category_ids() == {}
+
+
 def test_a_private_tag_that_may_be_public_is_counted_and_waits(renaming: Bench) -> None:
     """The run does not say that the old category is without it: who deleted that by hand would delete the tag."""
     renaming.wants(tagCategories=[category("old")], tags=[tag("OURS-1", category="old", visibility="PRIVATE")])
