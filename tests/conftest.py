@@ -1,14 +1,11 @@
 """Settings and fixtures for all tests."""
 
 import gc
-import importlib
 import os
 import shutil
 import signal
 import sys
-import warnings
 from collections.abc import Generator, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from tests import postgresql
 from tests.cli.program import Project
 from tests.cli.service import Service, serving
-from tests.support.memory import MEMORY
+from tests.support.once import MEMORY
 from tests.support.profiles import FULL
 
 # A busy machine is slow, which is no fault of the tested code.
@@ -50,31 +47,14 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+def pytest_collection() -> Generator[None, object, object]:
     """Collect with garbage collection off, since nothing that is collected can be freed before the end."""
     gc.disable()
-    worker = getattr(session.config, "workerinput", None)
-    if worker is not None and session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        _rewrite(int(worker["workerid"].removeprefix("gw")), worker["workercount"])
     collected = yield
     gc.enable()
     gc.collect()
     gc.freeze()
     return collected
-
-
-def _rewrite(number: int, workers: int) -> None:
-    """Import a part of the test modules, which rewrites their assertions for all workers.
-
-    Else each worker of a fresh clone would rewrite every module, which takes twice as long as all else of a collection.
-    A module that cannot be imported is reported as it is collected.
-    """
-    tests = Path(__file__).parent
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for path in sorted(tests.rglob("test_*.py"))[number::workers]:
-            with suppress(Exception, pytest.skip.Exception):
-                importlib.import_module(".".join(path.relative_to(tests.parent).with_suffix("").parts))
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.once import database_made_once, owned
-from tests.support.ports import database_answers, unused_port
+from tests.support.quiet import database_answers, unused_port
 from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 PASSWORD = "maria-pa55-never-to-be-seen"

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support.once import database_made_once, owned
-from tests.support.ports import database_answers, unused_port
+from tests.support.quiet import database_answers, unused_port
 from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 OFFERED = os.environ.get("SYNCENGINE_TEST_POSTGRESQL")

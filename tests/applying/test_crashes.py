@@ -27,7 +27,7 @@ from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Val
 from syncengine.sandbox import store
 from syncengine.state.history import Run
 from syncengine.state.store import open_state
-from tests.support.memory import MEMORY
+from tests.support.once import MEMORY
 from tests.support.profiles import tried
 
 from .crash_model import (

@@ -67,9 +67,6 @@ def test_a_tag_stays_in_doubt_after_an_unknown_delete_of_another_spelling(bench:
     bench.assert_converges()
 
 
-# --- trouble: the next undisturbed apply ends as an undisturbed run would have
-
-
 KINDS: dict[str, Json] = {
     "unavailable": {"status": 503, "headers": AT_ONCE, "times": 6},
     "answer lost": {"status": 503, "headers": AT_ONCE, "times": 6, "apply": True},

@@ -25,7 +25,7 @@ from syncengine.project.model import Project as Settings
 from syncengine.render.documents import SHOWN
 from syncengine.resource import Key
 from syncengine.state.store import State, open_state
-from tests.support.memory import MEMORY
+from tests.support.once import MEMORY
 from tests.support.profiles import thinned
 
 from .conftest import Estate

@@ -10,7 +10,7 @@ import pytest
 
 from tests.manifest.loading import write
 from tests.posted_time.receiver import Receiver, receiving
-from tests.support.ports import unused_port
+from tests.support.quiet import unused_port
 
 from .program import Project, tag
 from .service import AT_ONCE, KEY, Service

@@ -75,8 +75,6 @@ def test_the_rules_for_them_fit_their_schema_and_their_tests_pass() -> None:
     assert run(MANIFESTS.parent, "test", str(path.parent)) == "7 tests passed.\n"
 
 
-# --- the first command of the README
-
 COMMAND = [sys.executable, "-m", "syncengine", "apply", "--sandbox", "-y"]
 SCREEN = 40
 """The most lines that a new user should see at once."""

@@ -17,7 +17,7 @@ from syncengine.state.git_repository import Remote
 from tests.cli.program import Project, tag
 from tests.cli.service import Service
 from tests.support.git import bare, commit_all, git
-from tests.support.ports import unused_port
+from tests.support.quiet import unused_port
 from tests.support.waiting import eventually
 
 from .conftest import ONE, TWO, Clone, applies, fails, offered, rests, succeeds, versions
@@ -375,8 +375,6 @@ def test_the_programs_of_the_user_are_used(clone: Clone, tmp_path: Path) -> None
         project.settings(f"state: {place}")
         fails(project, "plan", says="error[state-driver]", PATH=str(tmp_path))
 
-
-# --- over ssh
 
 SSHD = shutil.which("sshd") or ("/usr/sbin/sshd" if Path("/usr/sbin/sshd").exists() else None)
 

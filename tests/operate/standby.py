@@ -24,7 +24,7 @@ from tests.cli.program import Project
 from tests.cli.service import Service, serving
 from tests.posted_time.receiver import Got, Receiver, receiving
 from tests.serve.world import Served
-from tests.support.ports import unused_port
+from tests.support.quiet import unused_port
 from tests.support.waiting import eventually
 
 from .many_runners import ELSEWHERE

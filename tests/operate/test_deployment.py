@@ -22,7 +22,7 @@ from tests.cli.program import Project, tag
 from tests.cli.service import serving
 from tests.packaging.checkers import misfits
 from tests.support import loopback
-from tests.support.ports import unused_port
+from tests.support.quiet import unused_port
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.slow

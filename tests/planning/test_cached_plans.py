@@ -143,9 +143,6 @@ def settle(bench: Bench, estate: Estate) -> Twice:
     return twice
 
 
-# --- random estates
-
-
 INVALID = st.sampled_from(["tags: [", "\x01", "unknown: 1", "---\ntags: [{name: D-1}]"])
 
 

@@ -1,9 +1,4 @@
-"""What a plan is as a whole: its text in golden cases, and its stages, sums and digests (docs/planning.md 4.1, 6).
-
-Each folder of `golden/` is a case: `manifest.yaml`, `recorded.yaml` (rows by address; `how`: policy and flags), and
-`plan.txt`. `SYNCENGINE_GOLDEN=write pytest tests/planning/test_golden.py` writes the plans anew; read the difference
-before committing it. The other renderings have golden files in `tests/render`.
-"""
+"""What a plan is as a whole: golden cases, stages, sums and digests; what differs in two (docs/planning.md 4.1)."""
 
 import os
 from collections.abc import Mapping
@@ -13,8 +8,11 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import asdict
 
+from syncengine.content import ValueChange, compare, value_changes
 from syncengine.plan.calls import Step
 from syncengine.plan.model import Plan
 from syncengine.plan.request import Scope
@@ -157,3 +155,38 @@ def test_a_plan_with_a_sweep_has_digests_of_every_activity_type() -> None:
     recorded = [row("activity-type/A101", label="L"), row("activity-type/A102"), row("tag/OTHER")]
     plan = planned("activityTypes: [{code: A101, label: L}]\ntags: [{name: OTHER}]", recorded, sweep=True)
     assert {key for key in plan.prior if key.kind is Kind.ACTIVITY_TYPE} == {before.key for before in recorded[:2]}
+
+
+# --- what differs between two mappings
+
+
+SCALARS = st.one_of(st.none(), st.integers(), st.text(max_size=3), st.booleans())
+VALUES = st.dictionaries(st.sampled_from("abc"), SCALARS | st.dictionaries(st.sampled_from("xyz"), SCALARS), max_size=3)
+
+
+def test_each_name_is_new_or_gone_or_different() -> None:
+    compared = compare({"a": 1, "b": {"x": 1, "y": 2}, "c": 3}, {"b": {"x": 1, "y": 3}, "c": 3, "d": 4})
+    assert (compared.new, compared.gone) == (("d",), ("a",))
+    assert compared.different == {"b": (ValueChange(("y",), 2, 3),)}
+    parts = value_changes({"words": frozenset("ab"), "gone": 1}, {"words": frozenset("bc")})
+    assert [(*change.path, change.before, change.after) for change in parts] == [
+        ("gone", 1, None),
+        ("words", "a", None),
+        ("words", None, "c"),
+    ]
+
+
+@given(VALUES, VALUES)
+def test_there_are_changes_where_values_differ(before: dict[str, object], after: dict[str, object]) -> None:
+    """And each path leads to two different values."""
+    changes = value_changes(before, after)
+    assert bool(changes) == (before != after)
+    for change in changes:
+        assert _at(before, change.path) == change.before
+        assert _at(after, change.path) == change.after
+
+
+def _at(value: object, path: tuple[str | int, ...]) -> object:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

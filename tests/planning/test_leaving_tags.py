@@ -120,9 +120,6 @@ def test_a_tag_that_left_is_removed_further_only_by_a_line(
     assert actions(planned(manifest, [before], tag_removal=policy, deletes_tags=True)) == expected
 
 
-# --- protection
-
-
 @pytest.mark.parametrize("policy", Removal)
 def test_a_protected_tag_is_kept_and_noted_once(policy: Removal) -> None:
     """A protected tag that is no longer declared is recorded as released; a line under `removed:` changes nothing."""

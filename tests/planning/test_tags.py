@@ -256,9 +256,6 @@ def test_deletes_wait_for_the_upsert_of_their_tag() -> None:
         assert [item.needs for item in items(alone, step)] == [()]
 
 
-# --- rows that come back
-
-
 def test_a_released_tag_that_is_declared_again_is_compared_with_its_kept_row() -> None:
     tags = "tags: [{name: ACME-1, keywords: [%s], url: http://u}]"
     rows = walked(tags % "old", "{}")

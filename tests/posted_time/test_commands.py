@@ -26,7 +26,7 @@ from tests.posted_time.samples import raw
 from tests.support import warm
 from tests.support.formats import fitting
 from tests.support.pages import ROOT, blocks
-from tests.support.ports import unused_port
+from tests.support.quiet import unused_port
 from tests.support.warm import Ended
 
 pytestmark = pytest.mark.slow

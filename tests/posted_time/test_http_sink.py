@@ -19,7 +19,7 @@ from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, at_work, outcomes,
 from tests.posted_time.projects import JSONL, delivering, files, http_sink
 from tests.posted_time.receiver import Receiver, receiving
 from tests.posted_time.samples import raw, some
-from tests.support.ports import unused_port
+from tests.support.quiet import unused_port
 
 pytestmark = pytest.mark.slow
 

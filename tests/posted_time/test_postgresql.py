@@ -25,7 +25,7 @@ from tests.posted_time.desk import REFUSED, SUCCESS, TROUBLE, Desk, at_work, out
 from tests.posted_time.projects import delivery_to, into, project, run_sql
 from tests.posted_time.samples import raw, row, some
 from tests.posted_time.worker import delivered, killed
-from tests.support.ports import unused_port
+from tests.support.quiet import unused_port
 from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.slow

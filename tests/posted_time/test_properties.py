@@ -31,7 +31,7 @@ from tests.posted_time.projects import JSONL, SQL_SINK, bare_route, http_sink, i
 from tests.posted_time.receiver import Receiver
 from tests.posted_time.samples import raw
 from tests.posted_time.worker import TAGS, delivered, killed, work
-from tests.support.memory import MEMORY
+from tests.support.once import MEMORY
 from tests.support.profiles import tried
 from tests.support.warm import working
 

@@ -25,7 +25,7 @@ from tests.posted_time.samples import raw
 from tests.serve.in_process import work
 from tests.serve.world import CALLER_KEY, world
 from tests.support import loopback
-from tests.support.ports import unused_port
+from tests.support.quiet import unused_port
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.slow

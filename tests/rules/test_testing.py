@@ -12,15 +12,15 @@ from syncengine.render.schemas import schemas
 from tests.manifest.loading import block, write
 from tests.support import warm
 
-RULES = """\
-rules:
-  - name: closed-matters-lose-keywords
-    for: tag
-    deny: after.closedTimestamp and after.keywords
-    message: "{{ address }} is closed and still tags time."
+from .test_applying import RULES as CLOSED_RULES
+
+RULES = (
+    CLOSED_RULES
+    + """\
   - {name: growth, for: plan, warn: plan.summary.create > 1}
   - {name: named, for: tag, approve: after.path is not none}
 """
+)
 EXAMPLE = """\
   - name: a closed matter
     recorded: {tags: [{name: A, keywords: [x]}]}

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.program import tag
 from tests.posted_time.receiver import receiving
-from tests.support.ports import unused_port
+from tests.support.quiet import unused_port
 from tests.support.waiting import eventually
 
 from .test_webhook import HOOK

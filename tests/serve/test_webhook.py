@@ -8,7 +8,7 @@ import pytest
 
 from tests.posted_time.receiver import Got, receiving
 from tests.support import loopback
-from tests.support.ports import unused_port
+from tests.support.quiet import unused_port
 from tests.support.waiting import eventually
 
 from .world import CALLER_KEY, LAST_ANSWERS, World

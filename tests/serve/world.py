@@ -16,7 +16,7 @@ import httpx
 from tests.cli.program import Project
 from tests.cli.service import KEY, Service, serving
 from tests.support import loopback
-from tests.support.ports import unused_port
+from tests.support.quiet import unused_port
 from tests.support.waiting import PATIENCE_SECONDS, eventually
 from tests.support.warm import Started
 

@@ -27,7 +27,7 @@ from syncengine.service.operations import (
     Operation,
 )
 from tests.dripping import BODY, HEADERS, dripping
-from tests.support.ports import unused_port
+from tests.support.quiet import unused_port
 
 from .scripted import CUT, OK, Reply, Scripted, saying, serving
 from .talking import AT_ONCE, BUSY, KEY, answer_to, client, key, once, talk, talking

@@ -22,7 +22,7 @@ from syncengine.http.exchange import AUTHORITIES, CLOSED, LISTENING, Proxies, ca
 from syncengine.service.answers import Answer
 from syncengine.service.operations import FETCH_POSTED_TIME, TEAM_INFO, UPSERT_TAGS
 from tests.support import warm
-from tests.support.ports import unused_port
+from tests.support.quiet import unused_port
 
 from .scripted import CUT, EXPIRED, LOCALHOST, OK, Handler, Reply, Scripted, listening, serving
 from .talking import client, talking

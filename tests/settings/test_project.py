@@ -1,5 +1,6 @@
-"""Loading a project from its project file, the environment and options; errors are reported all at once."""
+"""A project is loaded from its file, environment and options, whatever Git settings say; errors come all at once."""
 
+import os
 from collections.abc import Mapping
 from operator import attrgetter
 from pathlib import Path
@@ -9,12 +10,15 @@ import pytest
 
 from syncengine.errors import Diagnostic, Problems
 from syncengine.project.delivery_schema import Mode, Unmatched, Weighting
+from syncengine.project.git import head
+from syncengine.project.git_tree import repository
 from syncengine.project.load import load_project
 from syncengine.project.model import Level, Limit, Ownership, Project
 from syncengine.project.references import Reference
 from syncengine.project.types import Written
 from syncengine.resource import Removal
 from tests.manifest.loading import problems
+from tests.support.git import commit_all, git
 
 OPERATIONS = ("upsertTags", "deleteTag")
 WHOLE = """\
@@ -326,3 +330,73 @@ def test_a_webhook_has_an_address_of_its_own(
         settings = f"version: 1\npostedTime:\n  mode: {mode}\n  {hook}\n{serve}"
         found = problems(tmp_path, {"syncengine.yaml": settings, "manifests/m.yaml": ""})
         assert [(d.code, d.line, "serve.listen" in d.message) for d in found] == [("bad-value", 4, True)] * wrong
+
+
+# --- variables and user settings of Git
+
+
+def committed(folder: Path, text: str) -> str:
+    folder.mkdir()
+    (folder / "file").write_text(text)
+    git(folder, "init", "-q")
+    return commit_all(folder)
+
+
+def state_of(folder: Path) -> tuple[str, bool] | None:
+    """The commit that is checked out, and whether nothing is changed."""
+    found = head(folder)
+    return found and (found.id, found.clean)
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_a_project_has_the_commit_of_its_own_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, relative: bool
+) -> None:
+    """`GIT_DIR` of another repository is ignored, as in a hook that runs the program."""
+    commit = committed(tmp_path / "project", "ours")
+    committed(tmp_path / "deployed", "theirs")
+    monkeypatch.setenv("GIT_DIR", "." if relative else str(tmp_path / "deployed" / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "deployed" / ".git" / "index"))
+    assert state_of(tmp_path / "project") == (commit, True)
+    with repository(tmp_path / "project") as repo:
+        assert repo.commit("HEAD") == commit
+
+
+def test_git_dir_is_used_for_a_folder_without_its_own_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The repository may be kept elsewhere on purpose."""
+    commit = committed(tmp_path / "project", "ours")
+    (tmp_path / "project" / ".git").rename(tmp_path / "kept.git")
+    assert state_of(tmp_path / "project") is None
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "kept.git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path / "project"))
+    assert state_of(tmp_path / "project") == (commit, True)
+
+
+def test_a_new_file_and_a_pipe_in_place_of_one_are_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`showUntrackedFiles = no` in the user's Git settings is ignored, and no pipe is read, as that would block."""
+    commit = committed(tmp_path / "project", "ours")
+    (tmp_path / "gitconfig").write_text("[status]\n showUntrackedFiles = no\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    new, file = tmp_path / "project" / "new", tmp_path / "project" / "file"
+    new.touch()
+    assert state_of(tmp_path / "project") == (commit, False)
+    new.unlink()
+    file.unlink()
+    os.mkfifo(file)
+    assert state_of(tmp_path / "project") == (commit, False)
+
+
+def test_what_git_cannot_add_has_no_part_in_a_merge(tmp_path: Path) -> None:
+    """A pipe, and another repository in the folder, are left as they are, and everything else is merged."""
+    folder = tmp_path / "project"
+    committed(folder, "ours")
+    git(folder, "checkout", "-qb", "other")
+    commit_all(folder)
+    git(folder, "checkout", "-q", "-")
+    os.mkfifo(folder / "pipe")
+    committed(folder / "inner", "theirs")
+    with repository(folder) as repo:
+        tree, found = repo.merged(repo.commit("other"), "other")
+        assert (repo.text("ls-tree", "--name-only", tree), found) == ("file\n", [])

@@ -281,8 +281,6 @@ def test_unsettled_lists_the_groups_that_need_attention(url: str) -> None:
     assert found == {"waiting", "asked", "failed", "lost"}
 
 
-# --- the state of a group after each write, from every state and verdict
-
 S = GroupState
 
 Act = Callable[[InboxByHand, InboxEntry, PostedTimeStatus], object]

@@ -28,7 +28,7 @@ from tests.manifest.loading import write
 from tests.postgresql import Server
 from tests.support import warm
 from tests.support.pages import ROOT, blocks
-from tests.support.ports import database_answers, unused_port
+from tests.support.quiet import database_answers, unused_port
 from tests.support.waiting import eventually
 
 from .estate import HERE, tag

@@ -1,4 +1,4 @@
-"""What is made once in a run of tests, for all of its workers: a folder that each of them copies."""
+"""Folders of tests: in memory, and what is made once in a run, for all of its workers, each of which copies it."""
 
 import atexit
 import fcntl
@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+"""A folder in memory, where there is one, for `dir` of the functions of `tempfile`: histories need no disk."""
 _SHARED = "SYNCENGINE_TEST_SHARED"
 """The variable that leads the workers, which inherit it, to the folder of the first process."""
 

@@ -1,11 +1,15 @@
-"""Servers of tests that say nothing: neither of requests nor of clients that reset their connection, as ours do."""
+"""Servers of tests, which say nothing of requests or of clients that reset their connection; and unused ports."""
 
+import random
+import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+import sqlalchemy as sa
 
 
 class QuietHTTPServer(ThreadingHTTPServer):
@@ -50,3 +54,29 @@ def listening(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[
         finally:
             server.shutdown()
             thread.join()
+
+
+RANGE = range(10_000, 32_000)
+"""Below the ports that a kernel hands out to clients and to servers that ask for port 0: nobody takes one by chance."""
+
+
+def unused_port() -> int:
+    """A port of 127.0.0.1 that nothing listens at."""
+    while True:
+        port = random.SystemRandom().choice(RANGE)
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                return port
+        except OSError:
+            continue
+
+
+def database_answers(url: str) -> bool:
+    engine = sa.create_engine(url)
+    try:
+        with engine.connect():
+            return True
+    except sa.exc.OperationalError:
+        return False
+    finally:
+        engine.dispose()

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TextIO
 from syncengine.cli import main
 from syncengine.cli import run as run_program
 from syncengine.service.client import TRACE
-from tests.support.memory import MEMORY
+from tests.support.once import MEMORY
 
 REPOSITORY = Path(__file__).parents[2]
 READ_AT_START = ("LANG", "LC_", "PYTHON")

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from tests import postgresql
 from tests.cli.program import PROGRAM, Project
 from tests.posted_time.receiver import Receiver, receiving
-from tests.support.ports import unused_port
+from tests.support.quiet import unused_port
 from tests.support.waiting import eventually
 
 TABLE = "CREATE TABLE time (id TEXT NOT NULL, matter TEXT)"
