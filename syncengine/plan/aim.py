@@ -399,8 +399,6 @@ def _as_allowed(j: _Judgement, resource: Resource) -> Resource:
 def _judge_categories(j: _Judgement) -> None:
     # With those that stay, and those that are not selected: the members of one are in any other that has its id.
     every = {r.key: r for r in j.unwanted(Kind.CATEGORY) if r.key not in j.taken_over}
-    members = members_of(j.recorded, every)
-    ids = Counter(row.server_id for row in every.values() if row.server_id)
     protected = {row.server_id for row in every.values() if row.protect and row.server_id}
     # A row that shares its id with a renamed category may be that very category, so the rename decides.
     renamed = {j.recorded[old].server_id for old in j.taken_over if old.kind is Kind.CATEGORY}
@@ -411,6 +409,8 @@ def _judge_categories(j: _Judgement) -> None:
         del rows[key]
     if not rows:
         return
+    members = members_of(j.recorded, every)
+    ids = Counter(row.server_id for row in every.values() if row.server_id)
     absent = ((k, r) for k, r in every.items() if k not in rows and r.status is not Status.RELEASED)
     left: dict[str | None, Key] = {r.server_id: k for k, r in absent if r.server_id is not None}
     # A part of a plan does not have the ids of all categories: its apply asks this of all rows (`apply.guards`).
