@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from tests import postgresql
 from tests.cli.program import Project
 from tests.cli.service import Service, serving
+from tests.support import statements
 from tests.support.once import MEMORY
 from tests.support.profiles import FULL
 
@@ -23,6 +24,7 @@ settings.register_profile("ci", _UNHURRIED, max_examples=FULL, derandomize=True)
 settings.register_profile("dev", _UNHURRIED, max_examples=FULL // 10)
 settings.register_profile("search", _UNHURRIED, max_examples=FULL)
 settings.load_profile("ci")
+statements.compile_once()
 
 if sys.dont_write_bytecode and sys.pycache_prefix is None:
     # Bytecode must not be beside the sources, but without any, each worker would rewrite all assertions itself.

@@ -170,7 +170,7 @@ def test_a_service_that_is_down_is_noticed_once_and_not_per_batch(bench: Bench) 
     bench.assert_converges()
 
 
-# --- --max-errors (4.10)
+# --- --max-errors and interrupts (4.10)
 
 
 NO = [{"index": index, "errorDescription": "no"} for index in range(2)]
@@ -187,9 +187,6 @@ def test_max_errors_stops_once_so_many_items_have_failed(bench: Bench) -> None:
     assert bench.sandbox.types() >= {"A100", "A900", "A400"}
     assert bench.apply(max_errors=3).outcomes["tag/T-1"] == "applied"
     bench.assert_converges()
-
-
-# --- interrupts (4.10)
 
 
 def test_an_interrupt_awaits_answers_in_flight_and_sends_nothing_new(bench: Bench) -> None:

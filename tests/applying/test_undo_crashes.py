@@ -222,9 +222,6 @@ def test_an_undo_that_was_killed_while_it_retired_a_tag_again_is_resumed(instant
         assert (statuses(home, before.key), held.fields["description"], held.keywords) == ([Status.RETIRED], "a", set())
 
 
-# --- among applies
-
-
 @dataclass(frozen=True)
 class Undoing:
     """The undo of a run that changed something: the last one, or the one `back` runs before it."""

@@ -160,9 +160,6 @@ def test_a_broken_or_mistyped_state_is_named(held: Project, service: Service, wo
     assert held.run("plan", environ={"SYNCENGINE_STATE": "./a=b@c.db"}).code == 0
 
 
-# --- the first plan
-
-
 def test_a_first_plan_says_that_there_is_no_state_and_how_to_adopt(project: Project) -> None:
     """The service may hold resources, and the path may be wrong. `apply -y` says it, too, once."""
     project.wants(tags=[tag("A-1")])
@@ -176,9 +173,6 @@ def test_a_first_plan_says_that_there_is_no_state_and_how_to_adopt(project: Proj
     # The sandbox holds nothing but what was applied to it, so that there is nothing to adopt.
     assert "syncengine adopt FILE" not in project.run("plan", "--sandbox").out
     assert project.run("plan", "--sandbox", "--format", "json").codes == ["no-state"]
-
-
-# --- addresses with characters of globs
 
 
 def test_the_exact_address_of_a_resource_selects_it_alone(project: Project) -> None:

@@ -317,11 +317,6 @@ def test_generated_tags_that_are_merged_into_one_are_not_lost() -> None:
     assert any("made from it" in reason for reason in lost.gate.reasons)
 
 
-# --- losses
-
-
-# --- what the journal tells of the last 24 hours
-
 TAG = Key.parse("tag/ACME-1")
 WORD, OTHER = Loss("keywords", TAG, "word"), Loss("keywords", TAG, "other")
 NAME, URL = Loss("metadata", TAG, "Name"), Loss("fields", TAG, "url")
@@ -376,9 +371,6 @@ def test_what_the_journal_tells_of_losses(
 ) -> None:
     found = recent_losses(lines, approvals)
     assert (found.keys(), {*found.values()} <= {lines[-1].at}) == (losses, True)
-
-
-# --- sources without rows
 
 
 MANIFEST, DATA = "manifests/matters.yaml", "data/matters.csv"

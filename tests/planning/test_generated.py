@@ -116,9 +116,6 @@ def test_a_manifest_may_be_renamed_and_its_lines_may_move(sources: Project) -> N
     assert [reason.partition("; `when`")[0] for reason in reasons(sources) if "made from it" in reason] == [said]
 
 
-# --- rows in diagnostics
-
-
 TAGS = "tags: [{name: '{{ row.name }}', externalId: '{{ row.id }}', visibility: '{{ row.seen }}'}]"
 TYPES = "activityTypes: [{code: '{{ row.name }}', label: '{{ row.id }}', enableIfNew: true}]"
 NAMED = "tags: [{name: '{{ row.name }}', previously: ['{{ row.id }}']}]"

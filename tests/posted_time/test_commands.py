@@ -387,9 +387,6 @@ def test_a_reduced_group_is_exported_with_its_receipt_only(folder: Path) -> None
     assert "`postedTime.keep`" in program(folder, "export").err
 
 
-# --- the first example of docs/posted-time-settings.md
-
-
 PAGE = ROOT / "docs/posted-time-settings.md"
 
 

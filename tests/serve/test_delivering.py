@@ -361,9 +361,6 @@ class Scene:
         return [json.loads(line)["id"] for line in text.splitlines()]
 
 
-# --- how each operation is brought about
-
-
 def at_the_start(scene: Scene) -> None:
     over = scene.spoils()
 

@@ -295,8 +295,6 @@ def serve_with_a_signal_at_once(folder: Path) -> None:
     process_in(folder, sys.stdout).run(lambda: os._exit(0))
 
 
-# --- standing by
-
 HERE = Holder.here("serve", {})
 
 
